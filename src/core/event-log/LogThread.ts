@@ -24,7 +24,7 @@ export type ToThread =
   | { readonly _tag: "Change"; readonly id: number; readonly change: Change }
   | { readonly _tag: "Seal"; readonly id: number; readonly sealing: Sealing }
   | { readonly _tag: "Appends"; readonly appends: ReadonlyArray<ReadonlyArray<Row>> }
-  /** Ends the recovery after a failure: all appends before this message are ignored. */
+  /** Ends the recovery after a failure: all appends received before this message are ignored. */
   | { readonly _tag: "Reset" }
 
 export interface Open {
@@ -34,20 +34,20 @@ export interface Open {
   readonly giveUpAfter: number
 }
 
-/** Messages from the thread. The number of durable appends is not sent, but stored in shared memory. */
+/** Messages from the thread. The number of durable appends is not among them, because it is stored in shared memory. */
 export type FromThread =
   | { readonly _tag: "Up"; readonly opened: Opened }
   | { readonly _tag: "NotUp"; readonly failure: Failure }
   | { readonly _tag: "Failed"; readonly failure: Failure }
   | { readonly _tag: "Carried"; readonly id: number; readonly failure: Failure | undefined }
-  /** A problem was found in a rune that existed before the start. */
+  /** A problem was found in a rune that was in the store before the start. */
   | { readonly _tag: "Damaged"; readonly problem: Problem }
-  /** A chore has failed, and is retried later. */
+  /** A chore has failed. The thread will retry it later. */
   | { readonly _tag: "Troubled"; readonly message: string }
   | { readonly _tag: "Sealed"; readonly id: number; readonly sealed: Sealed }
   | { readonly _tag: "Closed" }
 
-/** First and longest pause (ms) before a retry after a temporary error. */
+/** First and longest pause (ms) between retries after a temporary error. */
 const FIRST_PAUSE = 5
 const LONGEST_PAUSE = 500
 
@@ -82,7 +82,7 @@ class LogThread {
   }
 
   run(): void {
-    // sleep only after a full pass found no work, because one ring of the bell can announce two messages
+    // sleep only if a full pass finds no work, because one ring of the bell can announce two messages
     let isIdle = false
     for (;;) {
       const told = !isIdle || this.wait(this.pace.patience(performance.now(), this.store))
@@ -102,7 +102,7 @@ class LogThread {
     this.say({ _tag: "Closed" })
   }
 
-  /** Called when there are no appends and no orders. */
+  /** Does background work, if it is due. Called when there are no appends and no orders. */
   private tidy(now: number): void {
     if (this.pace.isQuiet(now)) this.store.rest()
     if (this.pace.isForChores(now, this.store)) this.store.chore()
@@ -159,7 +159,7 @@ class LogThread {
     }
   }
 
-  /** Sleeps until the bell rings, or for `atMost` ms. Returns false if the bell did not ring. */
+  /** Sleeps until the bell rings, but at most `atMost` ms. Returns false if the bell did not ring. */
   private wait(atMost: number): boolean {
     const told = Atomics.wait(this.control, BELL, this.heard, atMost) !== "timed-out"
     this.heard = Atomics.load(this.control, BELL)

@@ -8,7 +8,7 @@ import { Worker } from "node:worker_threads"
 import type { FromThread, Open, ToThread } from "./LogThread.ts"
 import { makeControl, ring, STOP } from "./LogControl.ts"
 
-/** Message that the thread has ended, with the reason. */
+/** Message that the log's thread has ended, with the reason. */
 export interface Broken {
   readonly _tag: "Broken"
   readonly reason: string
@@ -21,7 +21,7 @@ export class LogWorker {
   private hasEnded = false
   private hear: ((message: FromThread | Broken) => void) | undefined
 
-  /** `code`: the file or URL of the thread's code. */
+  /** `code`: path or URL of the file with the thread's code. */
   constructor(code: string | URL) {
     this.worker = new Worker(code, { workerData: this.control, name: "log" })
     this.worker.on("message", (message: FromThread) => this.hear?.(message))

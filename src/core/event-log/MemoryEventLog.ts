@@ -19,7 +19,9 @@ import type { Snapshots } from "./StreamReader.ts"
 import type { Position, Positions } from "./Subscribers.ts"
 import { walkHere } from "./Verify.ts"
 
-/** Reads the log in memory. Positions begin at 1 and have no gaps, so the index of a rune is its position minus one. */
+/**
+ * Reads the log in memory. Positions begin at 1 and have no gaps, so a rune's array index is its position minus one.
+ */
 const readerOf = (log: MemoryLog): LogReader => {
   const select = (selection: Selection, after: number, upTo: number) =>
     log
@@ -57,7 +59,7 @@ const readerOf = (log: MemoryLog): LogReader => {
   }
 }
 
-/** Snapshots in memory, stored as they would be on disk. */
+/** Snapshots that are kept in memory, in the form that they would have on disk. */
 const snapshotsOf = (log: MemoryLog): Snapshots & { readonly keep: (order: SnapshotOrder) => void } => {
   const rows = new Map<string, SnapshotRow>()
   const keyOf = (stream: string, name: string) => JSON.stringify([stream, name])

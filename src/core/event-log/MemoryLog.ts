@@ -16,11 +16,11 @@ interface Kept {
 export class MemoryLog extends AdmittingLog {
   readonly flight = undefined
   private readonly kept: Array<Kept> = []
-  /** The oldest runes, with their hashes. Later runes have no hashes yet. */
+  /** The oldest runes, with their hashes. The hashes of later runes have not been computed yet. */
   private readonly sealed: Array<StoredRune> = []
   private readonly newest = new Map<string, StoredRune>()
   appends = 0
-  /** For tests: if this function returns an error for an append, the append fails with that error. */
+  /** For tests. If this function returns an error for an append, the append fails with that error. */
   breaks: ((unit: Unit) => unknown) | undefined = undefined
 
   get durable(): number {
@@ -45,7 +45,7 @@ export class MemoryLog extends AdmittingLog {
     return this.kept.map(({ rune }) => rune)
   }
 
-  /** All runes in the form in which a store on disk has them. The index of a rune is its position minus one. */
+  /** All runes in the form in which a store on disk has them. A rune's array index is its position minus one. */
   stored(): ReadonlyArray<StoredRune> {
     for (let index = this.sealed.length; index < this.kept.length; index++) {
       const { rune, text } = this.kept[index]!

@@ -1,6 +1,6 @@
 /**
- * Migrations: the schema of the store, version by version. A version that was
- * released never changes; the next one is added below it.
+ * Migrations: the schema of the store, version by version. A released version never changes; the next version is added
+ * below it.
  *
  * A store that a newer agentd has written is refused rather than misread.
  */
@@ -9,7 +9,7 @@ import { StorageError } from "./EventLog.ts"
 import { isPassing } from "./GroupCommit.ts"
 import { type Database, openStore, using } from "./Sqlite.ts"
 
-/** SQL condition for the triggers: true if one of these columns of a rune changes. */
+/** SQL condition for the triggers: true if one of these columns of a rune has changed. */
 const changes = (...columns: ReadonlyArray<string>): string => {
   const of = (row: string) => columns.map((column) => `${row}.${column}`).join(", ")
   return `(${of("NEW")})
@@ -22,8 +22,8 @@ const REFUSES_CHANGE = "BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an append
 const REFUSES_DELETE = "BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an appended rune is never deleted'); END"
 
 /**
- * The main table has no index except its primary key. The writer ensures order and uniqueness, and one more index would
- * reduce the throughput by two thirds. The payload of a rune may be erased; no other column may change.
+ * The main table has no index except its primary key. The writer ensures order and uniqueness, and another index would
+ * reduce the throughput by two thirds. The payload of a rune can be erased; its other columns never change.
  */
 const runes = `
     CREATE TABLE runes (
@@ -53,8 +53,8 @@ const runes = `
     ${REFUSES_DELETE};`
 
 /**
- * Format 2 of runes. Existing rows keep their hashes. They get their seq, the previous row of their stream, and their
- * cause by stream and seq.
+ * Introduces format 2 of runes. Existing rows keep their hashes. They get their seq, the position of the previous rune
+ * of their stream, and their cause by stream and seq.
  */
 const streams = `
     ALTER TABLE runes ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
@@ -79,8 +79,8 @@ const streams = `
     ${REFUSES_CHANGE};`
 
 /**
- * Texts of a payload may be erased if the table `erasing` has a row for the rune. The hash of the payload stays. The
- * table is filled and emptied within the transaction that erases: it is a guard against accidents, not a record.
+ * Text in a payload may be erased if the table `erasing` has a row for the rune. The hash of the payload stays. The
+ * erasing transaction itself fills and empties the table, which only prevents accidents and records nothing.
  */
 const erasures = `
     CREATE TABLE erasing (event_id INTEGER PRIMARY KEY) STRICT;
@@ -92,7 +92,9 @@ const erasures = `
       OR ${PLACE}
     ${REFUSES_CHANGE};`
 
-/** Old runes are moved from the store to segments. Rows may be deleted only if their runes are in a listed segment. */
+/**
+ * Allows runes to be moved from the store to segments. Rows may be deleted only if their runes are in a listed segment.
+ */
 const segments = `
     CREATE TABLE segments (
       first INTEGER PRIMARY KEY, last INTEGER NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL
@@ -116,7 +118,7 @@ const migrations: ReadonlyArray<readonly [name: string, sql: string]> = [
 
 export const SCHEMA_VERSION = migrations.length
 
-/** The table with a row for each schema version of the store. */
+/** Name of the table that has a row for each schema version of the store. */
 export const TABLE = "schema_versions"
 
 const VERSIONS = `CREATE TABLE IF NOT EXISTS "${TABLE}" (
@@ -125,7 +127,7 @@ const VERSIONS = `CREATE TABLE IF NOT EXISTS "${TABLE}" (
   name VARCHAR(255) NOT NULL
 )`
 
-/** The first value in a query's result, as a number; 0 if there is none. */
+/** Returns the first value of a query's result as a number; 0 if there is none. */
 export const numberIn = (database: Database, sql: string): number =>
   Number(Object.values(database.prepare(sql).get() ?? {})[0] ?? 0)
 
@@ -151,8 +153,8 @@ const check = (database: Database, file: string): number => {
 }
 
 /**
- * The store's schema version, if it is older than this agentd's; else undefined. Also undefined for an empty store. A
- * store with an older version must be copied before it is changed.
+ * The store's schema version, if it is older than the version of this agentd; else, or if the store is empty,
+ * undefined. A store with an older version must be copied before it is changed.
  */
 export const olderVersion = (database: Database, file: string): number | undefined => {
   const version = check(database, file)
@@ -171,14 +173,14 @@ export const requireCurrent = (database: Database, file: string): void => {
 }
 
 /**
- * Maximum size (bytes) of the used part of a store that is rewritten to make its file able to shrink. The rewrite takes
- * a second or two.
+ * Maximum number of used bytes in a store that is rewritten so that its file can shrink later. The rewrite takes a
+ * second or two.
  */
 const SMALL = 256 * 1024 * 1024
 
 /**
- * Rewrites the file, so that it can shrink later. A file with more than `SMALL` used bytes is not rewritten, and its
- * free space is reused. A file with the current schema is rewritten only if at least half of it is free.
+ * Rewrites the file, so that it can shrink later. If more than `SMALL` bytes are used, the file is not rewritten, and
+ * its free space is reused instead. A file with the current schema is rewritten only if at least half of it is free.
  */
 const giveBack = (database: Database, version: number): void => {
   if (numberIn(database, "PRAGMA auto_vacuum") === 2) return
@@ -218,7 +220,7 @@ export const migrate = (database: Database, file: string): void => {
   }
 }
 
-/** The definitions of tables and triggers in a new store. */
+/** Returns the definitions of tables and triggers in a new store. */
 export const definitions = (): ReadonlyArray<Definition> =>
   using(openStore({ file: ":memory:" }), (database) => {
     migrate(database, ":memory:")

@@ -1,6 +1,6 @@
 /**
- * NextTick: schedules a task of the log to run when the current call stack has ended. A reference, because a simulation
- * without an event loop has its own implementation.
+ * NextTick: schedules a task of the log to run when the current call stack has ended. NextTick is an Effect reference,
+ * so that a simulation without an event loop can replace it.
  */
 import { Context } from "effect"
 

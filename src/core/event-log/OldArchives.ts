@@ -6,9 +6,9 @@
  *     {"eventId":7,"payloadHash":"…","payload":{…}}
  *
  * Guarantees: a payload is compared with its hash in the chain before it is written back into the store, or into the
- * segment of its rune. A file is deleted only when no rune of its stream lacks a payload. After a kill, nothing is
- * lost, and the next start continues. Each archive is restored independently. An archive is kept if it is damaged, if
- * it needs a damaged segment, or if disk space is lacking. The next start retries it.
+ * segment of its rune. An archive file is deleted only when no rune of its stream lacks a payload. After a kill,
+ * nothing is lost, and the next start continues. Each archive is restored independently. An archive is kept if it is
+ * damaged, if it needs a damaged segment, or if disk space is lacking. The next start retries it.
  */
 import { Effect, Schema, type Semaphore, Stream } from "effect"
 import * as fs from "node:fs"
@@ -26,15 +26,15 @@ import { namesIn, remove } from "./SegmentFile.ts"
 import * as SegmentLog from "./SegmentLog.ts"
 import { storageError } from "./StorageFailure.ts"
 
-/** Name of the folder next to the store. */
+/** Name of the folder that contains the archives, next to the store. */
 export const FOLDER = "archive"
 const END = ".jsonl.gz"
 const ACTOR = "log/archives"
-/** Maximum number of payload characters in memory at once. A segment is rewritten only once for all of them. */
+/** Maximum number of payload characters in memory at once. All of them are written into a segment in one rewrite. */
 const MOST = 16_000_000
 /** Number of payload characters in one transaction of the store. */
 const PIECE = 500_000
-/** Maximum number of archives that are reported one by one. */
+/** Maximum number of archives that a report lists one by one. */
 const MAX_TOLD = 20
 const LINE = /^\{"eventId":(\d+),"payloadHash":"[^"]*","payload":/
 
@@ -47,7 +47,7 @@ export interface Kept {
 export interface Archives {
   /** Absolute path of the folder with the archives; undefined for a log without a file. */
   readonly folder: string | undefined
-  /** The streams that are archived according to the log. */
+  /** The streams that are archived, according to the log. */
   readonly streams: Set<string>
   /** Archives of an older agentd that could not be restored, by stream. */
   readonly kept: Map<string, Kept>
@@ -56,13 +56,13 @@ export interface Archives {
 export interface Parts {
   readonly archives: Archives
   readonly reader: LogReader
-  /** eventId of the newest rune of each stream. */
+  /** eventId of the newest rune of each stream, by stream. */
   readonly newest: ReadonlyMap<string, number>
   readonly segments: SegmentLog.Parts | undefined
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
   readonly append: Appender["append"]
   readonly home: string
-  /** By the eventId of the erased rune. */
+  /** The erasures, each by the eventId of the erased rune. */
   readonly erasures: Effect.Effect<ReadonlyMap<number, Erasing>, StorageError>
   readonly lock: Semaphore.Semaphore
 }
@@ -71,7 +71,7 @@ export interface Parts {
 interface Volume {
   readonly stream: string
   readonly path: string
-  /** Hash of each payload that is missing in the log, by the eventId of its rune. */
+  /** Hash of each payload that is missing from the log, by the eventId of its rune. */
   readonly lacking: ReadonlyMap<number, string>
 }
 
@@ -88,8 +88,8 @@ const streamOf = (name: string): string | undefined => {
 }
 
 /**
- * Describes the problem with the archive of a stream whose runes lack payloads. Undefined if the archive only waits to
- * be restored, or if the log has no file.
+ * Describes what is wrong with the archive of a stream whose runes lack payloads. Undefined if the archive only waits
+ * to be restored, or if the log has no file.
  */
 export const problemOf = ({ folder, kept }: Archives, stream: string): string | undefined => {
   if (folder === undefined) return undefined
@@ -102,8 +102,8 @@ export const problemOf = ({ folder, kept }: Archives, stream: string): string | 
 }
 
 /**
- * Text for the user, with a line for each conversation: its name, and why its archive is not restored yet. Undefined if
- * no archive is left.
+ * Message for the user with one line for each archive that was not restored: the conversation, and the reason.
+ * Undefined if all were restored.
  */
 export const told = ({ kept }: Archives): string | undefined => {
   if (kept.size === 0) return undefined
@@ -124,7 +124,7 @@ const bytesOf = async function* (path: string): AsyncGenerator<Uint8Array> {
 const unreadable = (cause: unknown): Unreadable =>
   new Unreadable({ message: cause instanceof Error ? cause.message : String(cause) })
 
-/** Size in bytes of the file's uncompressed text, as far as it can be read. */
+/** Size in bytes of the file's decompressed content, as far as it can be read. */
 const sizeOf = (path: string): Effect.Effect<number> => {
   let size = 0
   return Stream.fromAsyncIterable(bytesOf(path), unreadable).pipe(
@@ -145,7 +145,7 @@ const lackingIn = Effect.fnUntraced(function* ({ newest, reader }: Parts, stream
   return lacking
 })
 
-/** Without the texts that were erased. Undefined if the payload is not the one that was appended. */
+/** Returns the payload without erased text. Undefined if it is not the payload that was appended. */
 const checked = (payload: string, hash: string, erasing: Erasing | undefined): string | undefined => {
   const own = hashPayload(payload)
   if (erasing === undefined) return own === hash ? payload : undefined
@@ -153,7 +153,7 @@ const checked = (payload: string, hash: string, erasing: Erasing | undefined): s
   return own === hash ? without(payload, erasing.fields) : undefined
 }
 
-/** Writes payloads into the store, or into the segments that contain their runes. */
+/** Writes payloads back into the store, or into the segments that contain their runes. */
 const place = Effect.fnUntraced(function* (
   { change, segments, ...parts }: Parts,
   payloads: ReadonlyMap<number, string>
@@ -182,7 +182,7 @@ const place = Effect.fnUntraced(function* (
   }
 })
 
-/** Reads an archive and restores its payloads. Returns why the file could not be read to its end, else undefined. */
+/** Reads an archive and restores its payloads. Returns the reason if the file could not be read to its end. */
 const read = Effect.fnUntraced(function* (parts: Parts, { lacking, path }: Volume) {
   const erasures = yield* parts.erasures
   let payloads = new Map<number, string>()
@@ -219,7 +219,7 @@ const read = Effect.fnUntraced(function* (parts: Parts, { lacking, path }: Volum
 const attempt = <A>(path: string, work: () => A) =>
   Effect.try({ try: work, catch: (cause) => storageError(path, cause) })
 
-/** Returns why the archive must be kept; undefined if all its payloads are in the log. */
+/** Returns the reason why the archive must be kept; undefined if all its payloads are in the log. */
 const restore = Effect.fnUntraced(function* (parts: Parts, path: string, stream: string) {
   const before = yield* lackingIn(parts, stream)
   if (before.size > 0) {
@@ -241,7 +241,7 @@ const restore = Effect.fnUntraced(function* (parts: Parts, path: string, stream:
   return { message, isDamaged: true }
 })
 
-/** Free disk space (bytes) to restore an archive: the store, its write-ahead log, a second copy of one segment. */
+/** Free disk space (bytes) needed for an archive: the store, its write-ahead log, a second copy of one segment. */
 const neededFor = ({ segments }: Parts, path: string): Effect.Effect<number> =>
   Effect.map(
     sizeOf(path),
@@ -249,8 +249,8 @@ const neededFor = ({ segments }: Parts, path: string): Effect.Effect<number> =>
   )
 
 /**
- * Rewrites segments whose files differ from the store's list. If the process is killed between writing a segment's new
- * file and appending the rune that records it, the store still lists the old file.
+ * Rewrites again the segments whose files differ from the store's list. If the process is killed between writing a
+ * segment's new file and appending the rune that records it, the store still lists the old file.
  */
 const relisted = Effect.fnUntraced(function* ({ segments, ...parts }: Parts) {
   if (segments === undefined) return
@@ -274,7 +274,7 @@ export const restoreAll = (parts: Parts): Effect.Effect<void> =>
     for (const name of namesIn(folder)) {
       const path = join(folder, name)
       const stream = streamOf(name)
-      // an older agentd was killed while it wrote the file, so the payloads are still in the log
+      // an older agentd was killed while it wrote this file, so the payloads are still in the log
       if (name.endsWith(`${END}.part`)) yield* Effect.ignore(attempt(path, () => remove(path)))
       if (stream === undefined) continue
       const why = yield* Effect.catch(Effect.uninterruptible(restore(parts, path, stream)), ({ message }) =>

@@ -19,7 +19,7 @@ export const ownKinds = {
     Schema.Struct({
       rule: Schema.String,
       severity: Schema.Literals(["FATAL", "ERROR", "WARN"]),
-      /** Kind, actor and stream of the refused rune. */
+      /** Kind, actor and stream of the rune that was refused. */
       kind: Schema.String,
       actor: Schema.String,
       stream: Schema.String,
@@ -28,8 +28,8 @@ export const ownKinds = {
   ),
   "runes.dropped": kind(Schema.Struct({ count: Schema.Int }), { visibility: "internal" }),
   /**
-   * Texts of a rune will be erased. Records their paths, the hash of the remaining payload, and the user who requested
-   * the erasure. Never contains the texts.
+   * Text of a rune will be erased. Records the paths of the fields, the hash of the remaining payload, and the user who
+   * requested the erasure. Never contains the text.
    */
   "rune.erasing": kind(
     Schema.Struct({
@@ -40,27 +40,27 @@ export const ownKinds = {
       by: Schema.String
     })
   ),
-  /** Texts of a rune were erased, from the log and its snapshots. */
+  /** Text of a rune was erased from the log and its snapshots. */
   "rune.erased": kind(Schema.Struct({ eventId: Schema.Int, stream: Schema.String, by: Schema.String })),
   /**
-   * The oldest runes of the log were moved to a segment file. Records their range, the file's hash, and the newest rune
-   * of each chain.
+   * The oldest runes of the log were moved to a segment file. Records the range of the moved runes, the file's hash,
+   * and the newest rune of each chain.
    */
   "segment.sealed": kind(
     Schema.Struct({
       ...segment,
       streams: Schema.Int,
-      /** Hash over the newest runes of all chains. `heads` lists these runes, or is empty if there are too many. */
+      /** Hash of the newest runes of all chains. `heads` lists these runes; if there are too many, it is empty. */
       chains: Schema.String,
       heads: Schema.Array(Schema.Struct({ stream: Schema.String, seq: Schema.Int, hash: Schema.String }))
     }),
     { visibility: "internal" }
   ),
-  /** A segment's file was rewritten: without an erased text, or with payloads from an older agentd's archive. */
+  /** A segment's file was rewritten, either without erased text or with payloads from an older agentd's archive. */
   "segment.rewritten": kind(Schema.Struct(segment), { visibility: "internal" }),
   /**
-   * A user's setting has deleted the oldest runes, up to `last`. The file contains the states folded from them. The
-   * newest rune of this kind covers all earlier deletions, too.
+   * A user's setting has deleted the oldest runes, up to `last`. The file contains the states that were folded from the
+   * deleted runes. The newest rune of this kind covers all earlier deletions, too.
    */
   "log.begins": kind(
     Schema.Struct({
@@ -81,7 +81,7 @@ export const ownKinds = {
       streams: Schema.Int,
       problems: Schema.Int,
       first: Schema.NullOr(Schema.String),
-      /** Duration in ms. */
+      /** Duration of the check in ms. */
       took: Schema.Finite
     }),
     { visibility: "internal" }
@@ -92,7 +92,7 @@ export const ownKinds = {
       stream: Schema.NullOr(Schema.String),
       seq: Schema.NullOr(Schema.Int),
       kind: Schema.NullOr(Schema.String),
-      /** Set by a repair of an older agentd, if the rune appears again later in the log. */
+      /** For repairs by an older agentd: set if the lost rune appears again later in the log. */
       again: Schema.optionalKey(Schema.Boolean)
     }),
     { visibility: "internal" }
@@ -105,9 +105,9 @@ export const ownKinds = {
     Schema.Struct({
       folder: Schema.String,
       lost: Schema.Int,
-      /** Number of lost runes of which nothing could be read. */
+      /** Number of lost runes of which no part could be read. */
       unknown: Schema.Int,
-      /** Number of output runes that lost their payloads. */
+      /** Number of lazy runes that lost their payloads. */
       blanked: Schema.Int,
       streams: Schema.Array(
         Schema.Struct({
@@ -123,7 +123,8 @@ export const ownKinds = {
     })
   ),
   /**
-   * The states of a stream, stored in its hash chain. A fold that finds its own state here continues from that state.
+   * Checkpoint: the states of a stream, stored in the stream's hash chain. A fold that finds its own state here
+   * continues from that state.
    */
   "stream.checkpoint": kind(
     Schema.Struct({

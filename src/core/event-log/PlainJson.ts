@@ -3,7 +3,7 @@
  * itself can be folded instead of the parsed text, at a tenth of the cost.
  */
 
-/** False for NaN, -0, undefined, functions, dates, class instances, and any other value that JSON changes or drops. */
+/** Returns false for NaN, -0, undefined, functions, dates, class instances, and all values that JSON changes. */
 export const isPlainJson = (value: unknown): boolean => {
   switch (typeof value) {
     case "string":
@@ -19,7 +19,7 @@ export const isPlainJson = (value: unknown): boolean => {
 }
 
 const isPlainArray = (values: ReadonlyArray<unknown>): boolean => {
-  // a loop by index also finds holes, which are read as undefined
+  // a loop by index also visits holes in the array, which read as undefined
   for (let index = 0; index < values.length; index++) if (!isPlainJson(values[index])) return false
   return true
 }

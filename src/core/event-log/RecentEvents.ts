@@ -7,17 +7,17 @@ import { Deferred, Effect } from "effect"
 import type { Unit } from "./Log.ts"
 import type { Payload, Rune } from "./Rune.ts"
 
-/** Limits of the runes in memory (count, characters of payload). The limit that is reached first applies. */
+/** Limits of the runes in memory: their number, and the characters of their payloads. The first one reached applies. */
 const MAX_RUNES = 4096
 const MAX_CHARS = 16 * 1024 * 1024
-/** Number of dropped runes that may stay in the array. Removing so few is not worth a copy. */
+/** Maximum number of dropped runes that may stay in the array, because removing so few is not worth a copy. */
 const LEAST = 16
 
 export class RecentEvents {
   private recent: Array<Rune> = []
   /** Length of each rune's payload, in characters. */
   private sizes: Array<number> = []
-  /** Index in `recent` of the first rune that is not dropped. */
+  /** Index in `recent` of the oldest rune that is not dropped. */
   private first = 0
   private chars = 0
   private bell = Deferred.makeUnsafe<void>()
@@ -44,7 +44,7 @@ export class RecentEvents {
       this.chars -= this.sizes[this.first]!
       this.first += 1
     }
-    // remove the dropped runes from the arrays when they are more than a third of the remaining ones
+    // when more than a third of the remaining number of runes has been dropped, remove these from the arrays
     if (this.first > LEAST && this.first * 4 > this.recent.length) {
       this.recent = this.recent.slice(this.first)
       this.sizes = this.sizes.slice(this.first)
@@ -53,13 +53,13 @@ export class RecentEvents {
     this.ring()
   }
 
-  /** All runes after a cursor, or undefined when the first of them is no longer in memory. */
+  /** Returns all runes after a cursor; undefined when the first of them is no longer in memory. */
   since(after: number): ReadonlyArray<Rune> | undefined {
     const start = this.recent.length - (this.head - after)
     return start < this.first ? undefined : this.recent.slice(start)
   }
 
-  /** Replaces the payload of a rune (after an erasure) if the rune is still in memory. */
+  /** Replaces the payload of a rune after an erasure, if the rune is still in memory. */
   replace(eventId: number, payload: Payload): void {
     const index = this.recent.length - 1 - (this.head - eventId)
     const rune = this.recent[index]

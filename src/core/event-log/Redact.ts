@@ -1,16 +1,16 @@
 /**
- * Redact: removes known secrets from texts and payloads before they are stored or logged.
+ * Redact: removes known secrets from text and payloads before they are stored or logged.
  *
  * Known secrets are values from the environment and from configured files, in every form that `SecretValues` lists.
- * Passwords in addresses, and all texts with the shape of a key of a well-known service, are removed, too. Each becomes
- * `[redacted]`, in values and in names of fields.
+ * Passwords in addresses are removed, too, and everything that has the shape of a well-known service's key. Each secret
+ * becomes `[redacted]`, in values and in field names.
  *
- * Guarantees: the run time is linear in the length of the text, for every text. No regular expression with a repetition
- * searches the text, and no part is scanned to its end twice. A secret that is found by its shape is part of one word,
- * and never contains a quote, a space or a line break. Of a private key, only lines that are entirely base64 are
- * removed. A text that arrives in chunks is redacted like a whole text, because unfinished lines, or at least
- * unfinished words, are held back. A secret that was not registered and has no known shape is not found. A secret that
- * is encrypted, reversed, or broken into lines by the base64 tool is not found either.
+ * Guarantees: for every text, the run time is linear in its length. No regular expression with a repetition searches
+ * the text, and no part is scanned to its end twice. A secret that is found by its shape is part of one word, and never
+ * contains a quote, a space or a line break. In a private key, only lines that are entirely base64 are removed. A text
+ * that arrives in chunks is redacted like a whole text, because unfinished lines, or at least unfinished words, are
+ * held back. A secret that was not registered and has no known shape is not found. A secret that is encrypted,
+ * reversed, or broken into lines by the base64 tool is not found either.
  */
 import { Context, Effect, Layer } from "effect"
 import { type Form, formsOf, partsOf } from "./SecretValues.ts"
@@ -52,8 +52,8 @@ const BACKSLASH = 92
 const isEscaped = (text: string, at: number): boolean => at > 0 && text.charCodeAt(at - 1) === BACKSLASH
 
 /**
- * Number of characters that are looked up at once, at every third offset of a text. Each form has at least six
- * characters, so one of these lookups always lies entirely within it.
+ * Number of characters in a gram. Grams are looked up at every third offset of a text. Each form has at least six
+ * characters, so one of these grams is always entirely within it.
  */
 const GRAM = 3
 const SLOTS = 1 << 16
@@ -74,7 +74,7 @@ interface Candidate {
 class Forms {
   private readonly slots = new Uint8Array(SLOTS)
   private readonly candidates = new Map<number, Array<Candidate>>()
-  /** Length of the longest form that contains a space: such a form could be split when a text is cut between words. */
+  /** Length of the longest form that contains a space. Such a form could be split when text is cut between words. */
   readonly longestSpaced: number = 0
 
   constructor(values: Iterable<string>) {
@@ -97,7 +97,7 @@ class Forms {
     else known.push(candidate)
   }
 
-  /** Spans of the known values, in the order of the text. No span overlaps another. */
+  /** Returns the spans of known values, in the order of the text. The spans do not overlap. */
   find(text: string): Array<Span> {
     const spans: Array<Span> = []
     if (this.candidates.size === 0) return spans
@@ -116,8 +116,8 @@ class Forms {
 }
 
 /**
- * Whether the span is a whole word: no word continues before or after it. The letter of an escape sequence does not
- * count as a word character.
+ * Returns true if the span is a whole word: no word character precedes or follows it. The letter of an escape sequence
+ * does not count as a word character.
  */
 const isWhole = (text: string, from: number, length: number): boolean => {
   const to = from + length
@@ -137,7 +137,7 @@ const cover = (spans: Array<Span>, begin: number, end: number): void => {
   spans.push({ from, to })
 }
 
-/** Prefixes of keys of well-known services, each with the minimum number of characters after the prefix. */
+/** Prefixes of the keys of well-known services, each with the minimum number of characters after the prefix. */
 const SHAPES: ReadonlyArray<readonly [prefix: string, least: number]> = [
   ["sk-", 20],
   ["sk_live_", 16],
@@ -169,14 +169,14 @@ const BY_FIRST: ReadonlyMap<number, typeof SHAPES> = Map.groupBy(SHAPES, ([prefi
 /** Minimum number of characters in a key. */
 const MIN_KEY = 14
 const AWS_KEY = 20
-/** Maximum number of offsets in a word at which a key is searched: after escape letters and after dashes. */
+/** Maximum number of offsets in a word at which a key can begin: after escape letters and after dashes. */
 const MAX_STARTS = 6
 const WEB_TOKEN = "eyJ"
 const MIN_TOKEN_PART = 10
-/** Maximum number of characters of the name and password in an address. */
+/** Maximum number of characters in the name and password of an address. */
 const MAX_ADDRESS = 512
 const HEADER = "-----BEGIN"
-/** Maximum number of characters of a private key's first line. */
+/** Maximum number of characters in the first line of a private key. */
 const MAX_HEADER = 64
 /** Names of URL parameters whose values are secrets. */
 const PARAMETERS = new Set(
@@ -186,7 +186,7 @@ const PARAMETERS = new Set(
 )
 const MIN_PARAMETER = 8
 
-/** Whether the text mixes digits with letters, or has no dash or underscore; identifiers seldom do. */
+/** Returns true if the text mixes digits with letters, or has no dash or underscore. Identifiers rarely do either. */
 const isRandom = (text: string, from: number, to: number): boolean => {
   if (isMixed(text, from, to)) return true
   for (let at = from; at < to; at++) {
@@ -234,13 +234,13 @@ const startsIn = (text: string, from: number, to: number): ReadonlyArray<number>
 }
 
 /**
- * Quick check: a text that does not match contains no secret with a known shape. Reading it word by word would take
- * five times as long.
+ * Quick check: a text that does not match contains no secret with a known shape. Checking the text word by word would
+ * take five times as long.
  */
 const HINT =
   /sk-|[rs]k_live_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AIza|ya29|npm_|hf_|dop_v1_|pypi-|AGE-SECRET|gsk_|xai-|AKIA|ASIA|\.eyJ|-----BEGIN|:\/\/|[?&][\w-]/
 
-/** `isInKey`: true while the body of a private key continues from one text to the next. */
+/** `isInKey`: true while a private key continues from one text into the next. */
 class Shapes {
   readonly spans: Array<Span> = []
   isInKey: boolean
@@ -321,7 +321,7 @@ class Shapes {
     }
     const isPassword = text.charCodeAt(at) === 64 && colon >= 0 && at - colon > 3
     if (isPassword) this.spans.push({ from: colon + 1, to: at })
-    // text that is not a password is read again as words, and a further time only if it contains another `://`
+    // text that is not a password is read again as words, and a third time only if it contains another `://`
     this.at = isPassword ? at : from
   }
 
@@ -336,7 +336,7 @@ class Shapes {
     this.keyLines()
   }
 
-  /** Skips line breaks, plain or escaped. Returns whether there was one. */
+  /** Skips line breaks, plain or escaped. Returns true if there was one. */
   private lineBreak(): boolean {
     const { text } = this
     const from = this.at
@@ -373,7 +373,7 @@ class Shapes {
   }
 }
 
-/** Merges two lists of spans, in order of position. Overlapping spans become one. */
+/** Merges two lists of spans that are ordered by position. Overlapping spans become one. */
 const merge = (a: ReadonlyArray<Span>, b: ReadonlyArray<Span>): ReadonlyArray<Span> => {
   if (a.length === 0 || b.length === 0) return a.length === 0 ? b : a
   const all: Array<Span> = []
@@ -396,14 +396,14 @@ const without = (text: string, spans: ReadonlyArray<Span>): string => {
   return kept + text.slice(at)
 }
 
-/** Removes values that are secret only for this text. */
+/** Removes values that are secret only in this text. */
 export const masked = (text: string, values: ReadonlyArray<string>): string =>
   without(text, new Forms(values.flatMap(partsOf)).find(text))
 
-/** An escape sequence that `JSON.stringify` does not write. It could hide a secret. */
+/** An escape sequence that `JSON.stringify` does not write, and that could hide a secret. */
 const FOREIGN_ESCAPE = /\\u(?!00[01]|d[89a-f])|\\\//
 
-/** Passes each string of a JSON text, field names included, through `scrub`. Everything else stays as it is. */
+/** Applies `scrub` to each string in a JSON text, including field names. The rest of the text stays unchanged. */
 const eachString = (json: string, scrub: (text: string) => string): string => {
   let [kept, at] = ["", 0]
   for (let open = json.indexOf('"'); open >= 0; open = json.indexOf('"', at)) {
@@ -492,17 +492,17 @@ class Chunks implements RedactedChunks {
 export class Redact extends Context.Service<
   Redact,
   {
-    /** Adds secrets to the known ones. Values of fewer than six characters are ignored. */
+    /** Adds known secrets. Values of fewer than six characters are ignored. */
     readonly register: (values: Iterable<string>) => Effect.Effect<void>
     readonly text: (text: string) => string
     /**
-     * Removes only registered values. Used for texts that a user must decide on, where a text that looks like a key can
-     * be something else.
+     * Removes only registered values. Used for text about which a user must decide, because text that looks like a key
+     * can be harmless there.
      */
     readonly known: (text: string) => string
-    /** Returns the JSON text without secrets, found by value or by shape. */
+    /** Removes secrets from a JSON text, whether they are found by value or by shape. */
     readonly json: (text: string) => string
-    /** Removes only registered values from the strings of a JSON text. */
+    /** Removes only registered values from the strings in a JSON text. */
     readonly values: (text: string) => string
     readonly chunks: () => RedactedChunks
   }
@@ -525,7 +525,7 @@ export class Redact extends Context.Service<
       text,
       known,
       values: (json) => (FOREIGN_ESCAPE.test(json) || forms.find(json).length > 0 ? eachString(json, known) : json),
-      // A replacement in raw JSON could split an escape sequence. The raw text therefore only decides whether its
+      // A replacement in the raw JSON could split an escape sequence. Therefore the raw JSON only decides whether its
       // strings must be parsed.
       json: (json) => (FOREIGN_ESCAPE.test(json) || spansOf(json).length > 0 ? eachString(json, text) : json),
       chunks: () => new Chunks(() => forms)

@@ -39,11 +39,11 @@ const UNFINISHED = "unfinished"
 export interface Input {
   readonly file: string
   readonly rules: Rules
-  /** The only stream to repair; if omitted, all streams are repaired. */
+  /** The only stream to repair; if omitted, all damaged streams are repaired. */
   readonly only?: string | undefined
   /**
-   * Creates the function that returns why a rune cannot be folded. The argument is the beginning of the log, if older
-   * runes were deleted.
+   * Creates a function that returns the reason why a rune cannot be folded. Its argument is the beginning of the log,
+   * if older runes were deleted.
    */
   readonly folds?: (beginning: BaselineFile | undefined) => NonNullable<Options["folds"]>
   /** Called with each lost rune that is still readable. */
@@ -57,7 +57,7 @@ interface Opened extends Input {
 
 const endings = ["-wal", "-shm"]
 
-/** Copies a file if it exists, readable only by its owner. The copy is on disk when this returns. */
+/** Copies a file if it exists, so that only its owner can read the copy. When this returns, the copy is on disk. */
 const kept = (from: string, to: string): void => {
   if (!fs.existsSync(from)) return
   fs.copyFileSync(from, to)
@@ -78,10 +78,10 @@ const removed = (file: string): void => {
   } catch {}
 }
 
-/** Path of a temporary copy of a store whose definitions are damaged. It exists while the store is read. */
+/** Path of a temporary copy of a store with damaged definitions. The copy exists while the store is read. */
 const mendingOf = (file: string): string => `${file}.mending`
 
-/** Opens the store. If its table definitions are damaged, opens a copy with these definitions instead. */
+/** Opens the store. If its table definitions are damaged, opens a copy with the given definitions instead. */
 const readable = (file: string, definitions: ReadonlyArray<Definition>): Database => {
   if (isDefined(file, definitions)) return nodeSqlite.open(file)
   const copy = mendingOf(file)
@@ -116,7 +116,7 @@ const opened = (input: Input, database: Database): Opened => {
   return { ...input, database, segments: new Segments(join(dirname(input.file), SEGMENTS), listed) }
 }
 
-/** Reads all positions and determines where streams are cut. */
+/** Reads all positions of the store and determines where its streams are cut. */
 const cutsOf = ({ database, file, folds, onLost, only, rules, segments }: Opened): Cuts => {
   const erasures = erasuresIn(placesIn(database, segments), rules.home)
   const cuts = new Cuts({
@@ -147,7 +147,7 @@ const cutsOf = ({ database, file, folds, onLost, only, rules, segments }: Opened
 
 const failed = (file: string) => (cause: unknown) => storageError(file, cause)
 
-/** The rune as readers see it, or undefined if its payload cannot be parsed. */
+/** Returns the rune as readers see it; undefined if its payload cannot be parsed. */
 export const runeOf = (row: RuneRow): Rune | undefined => {
   const stored = fromRow(row)
   const payload = parsePayload(stored)
@@ -171,14 +171,14 @@ const reading = (input: Input) =>
       })
   )
 
-/** Determines the cuts that a repair would make, without changing the store. */
+/** Determines the cuts that a repair would make. Does not change the store. */
 export const look = (input: Input): Effect.Effect<Cuts, StorageError> =>
   reading(input).pipe(
     Effect.flatMap((of) => Effect.try({ try: () => cutsOf(of), catch: failed(input.file) })),
     Effect.scoped
   )
 
-/** Payload of a rune whose own payload is lost. */
+/** Replacement for a payload that is lost. */
 const BLANK = "{}"
 
 const textOf = (value: unknown): string => JSON.stringify(value)
@@ -191,7 +191,7 @@ const isAsListed = ({ content, sha256 }: Segments["open"][number]): boolean => {
   }
 }
 
-/** The segments before the first damage, which are not changed. All later runes are written into the new store. */
+/** The segments before the first damage, which stay unchanged. All later runes are written into the new store. */
 const wholeOf = (segments: Segments, { first }: Cuts): Segments["open"] => {
   const from = segments.open.findIndex((one) => one.last > segments.deleted && (one.last >= first || !isAsListed(one)))
   return from === -1 ? segments.open : segments.open.slice(0, from)
@@ -229,7 +229,7 @@ class Rewriting {
     this.insert = (row) => void statement.run(...COLUMNS.map((column) => row[column]))
   }
 
-  /** Returns the paths of the segments that are not part of the new store. */
+  /** Writes the new store. Returns the paths of the segments that are not part of it. */
   run(): ReadonlyArray<string> {
     const { database, segments } = this.of
     const files = segments.open.slice(this.whole.length).map(({ content }) => content.path)
@@ -255,7 +255,7 @@ class Rewriting {
     return files
   }
 
-  /** The row for this position in the new store. */
+  /** Returns the row that the new store gets at this position. */
   private rowOf({ eventId, row }: Place): RuneRow {
     const { home } = this.of.rules
     const isLost = row === undefined || this.cuts.isLost(row)
@@ -265,7 +265,7 @@ class Rewriting {
         if (hashPayload(row.payload) === row.payload_hash) this.erasings.push(row.payload)
       }
       const payload = textOf({ stream: row?.stream ?? null, seq: row?.seq ?? null, kind: row?.kind ?? null })
-      // a lost rune of the home stream is replaced in that stream, so that later runes keep their seqs
+      // replace a lost rune of the home stream in that stream, so that the later runes keep their seqs
       const stream = row?.stream === home ? home : this.lostStream
       return this.made({ stream, eventId, at: row?.at ?? this.now, kind: "rune.lost", payload })
     }
@@ -275,11 +275,11 @@ class Rewriting {
     return { ...kept, payload: BLANK }
   }
 
-  /** Returns the row as the next one of its stream, with a new seq and hash. */
+  /** Appends the row to its stream: returns it with a new seq and hash. */
   private chained(row: RuneRow): RuneRow {
     const before = this.links.get(row.stream) ?? { eventId: 0, seq: 0, hash: GENESIS }
     const seq = before.seq + 1
-    // if the row's seq has changed, the seq of a cause in the same stream can name another rune: remove it
+    // if the row's seq has changed, remove a cause in the same stream, because the cause's seq can name another rune
     const cause_seq = seq === row.seq || row.cause_stream !== null ? row.cause_seq : null
     const next = { ...row, format: 2, seq, prev: before.eventId, cause: null, cause_seq }
     return { ...next, hash: hashRune(before.hash, fromRow(next), row.payload_hash) }
@@ -318,7 +318,7 @@ class Rewriting {
     this.links.set(home, { eventId: this.last, seq: row.seq, hash: row.hash })
   }
 
-  /** Appends runes to the home stream that record the repair. */
+  /** Appends runes that record the repair to the home stream. */
   private tell(): void {
     const { beginning } = this.of.segments
     const { blanked, cuts, lost, unknown } = this.cuts
@@ -364,37 +364,36 @@ interface Draft {
 /** Maximum number of cut streams that the rune `log.repaired` lists. */
 const MAX_TOLD = 500
 
-/** Free disk space (bytes): a copy of the store and its segments, the new store and its write-ahead log. */
+/** Free disk space (bytes) needed: a copy of the store and its segments, the new store and its write-ahead log. */
 const neededFor = ({ file, segments }: Opened, cuts: Cuts): number => {
   const whole = wholeOf(segments, cuts)
   let bytes = 3 * storeBytes(file)
   for (const { content } of segments.open.slice(whole.length)) bytes += sizeOf(content.path)
-  // runes of damaged or later segments are written back into the store
+  // write the runes of damaged or later segments back into the store
   for (const { row } of inSegments(segments, whole.at(-1)?.last ?? 0)) bytes += 2 * textOf(row ?? null).length
   return bytes
 }
 
-/** Replaces the old store with the new one. `gone`: paths of segments that are not part of the new store. */
+/** Replaces the old store with the new one. `gone`: paths of the segments that are not part of the new store. */
 const swap = (file: string, fresh: string, gone: ReadonlyArray<string>) => {
   const definitions = Migrations.definitions()
   if (!isDefined(file, definitions)) mended(file, definitions)
   const database = nodeSqlite.open(file)
   try {
-    // move the write-ahead log into the file, so that the old store is complete if the process is killed before the
-    // rename
+    // move the write-ahead log into the file, so that a kill before the rename leaves the old store complete
     emptyWal(database)
   } finally {
     database.close()
   }
   for (const store of [file, fresh]) for (const ending of endings) fs.rmSync(`${store}${ending}`, { force: true })
-  // delete these files before the rename: they describe the old store, and the next start creates new ones
+  // delete these files before the rename, because they describe the old store; the next start creates new ones
   for (const side of [sideFileOf(file), anchorFileOf(file)]) emptied(side)
   fs.renameSync(fresh, file)
   for (const path of gone) removed(path)
   syncFolder(dirname(file))
 }
 
-/** Returns what was cut, and the folder that contains the copy of the old store. */
+/** Repairs the store. Returns what was cut, and the folder that contains the copy of the old store. */
 export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   const { file } = input
   const fresh = `${file}.repaired`
@@ -449,7 +448,7 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   })
   return yield* Effect.onError(rewrite, () =>
     Effect.sync(() => {
-      // if this file does not exist, the new store has already replaced the old one
+      // if this file is missing, the new store has already replaced the old one
       if (!fs.existsSync(fresh)) return
       fs.rmSync(copied, { recursive: true, force: true })
       emptied(fresh)

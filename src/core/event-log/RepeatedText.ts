@@ -1,10 +1,10 @@
 /**
- * RepeatedText: finds other runes of a stream that repeat a text of a rune. For example, a sent message is also in the
- * prompt of its turn, and can be repeated in an agent's answer.
+ * RepeatedText: finds runes that repeat text from another rune of their stream. For example, the text of a sent message
+ * is also in the prompt of its turn, and an agent's answer can repeat it.
  *
- * Guarantees: a rune is found if one of its texts contains a text of the first rune, or is contained in one, character
- * for character. A short text must match a whole text, because single words occur everywhere. At most `MAX_REPEATS`
- * runes are returned, oldest first. The result says whether there are more.
+ * Guarantees: a rune is found if one of its text fields contains a text field of the first rune, or is contained in
+ * one, character for character. A short text must equal a whole field, because single words occur everywhere. At most
+ * `MAX_REPEATS` runes are returned, oldest first. The result says whether there are more.
  */
 import { Effect, Stream } from "effect"
 import type { EventLog, StorageError } from "./EventLog.ts"
@@ -12,7 +12,7 @@ import { textsIn, valueAt } from "./Erasure.ts"
 import type { Rune } from "./Rune.ts"
 
 export const MAX_REPEATS = 100
-/** Minimum length (characters) of a text that is searched within other texts. A shorter text is usually just a word. */
+/** Minimum length (characters) of text that is searched for within other text. Shorter text is usually just a word. */
 const MIN_WITHIN = 12
 
 export interface RepeatedText {
@@ -20,7 +20,7 @@ export interface RepeatedText {
   readonly more: boolean
 }
 
-/** Texts of a payload. A value that is not a string becomes its JSON. */
+/** Returns the erasable fields of a payload as text. A value that is not a string becomes its JSON. */
 const textsOf = ({ payload }: Rune): ReadonlyArray<string> =>
   textsIn(payload).map((path) => {
     const value = valueAt(payload, path)
@@ -33,7 +33,7 @@ const isWithin = (text: string, longer: string): boolean =>
 const holds = (sought: ReadonlyArray<string>) => (text: string) =>
   sought.some((one) => text === one || isWithin(one, text) || isWithin(text, one))
 
-/** The text in the form in which it appears inside a JSON string. */
+/** Returns the text in the form that it has inside a JSON string. */
 const inJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
 export const repeatsOf = Effect.fnUntraced(function* (

@@ -1,6 +1,6 @@
 /**
- * ReportedSegments: collects the segments that runes of the home stream record, by the eventId of their first rune. If
- * the store lists a segment that no rune records, the store is damaged. Pure.
+ * ReportedSegments: collects the segments that are recorded by runes of the home stream. The key of a segment is the
+ * eventId of its first rune. If the store lists a segment that no rune records, the store is damaged. Pure.
  */
 import type { readOwn } from "./OwnKinds.ts"
 import type { Made } from "./SegmentFile.ts"
@@ -14,7 +14,7 @@ const madeOf = ({ bytes, file, first, last, runes, sha256 }: Made): Made => ({
   sha256
 })
 
-/** Applies a rune of the home stream to the collected segments. Returns whether the rune records segments. */
+/** Updates the collected segments with a rune of the home stream. Returns true if the rune records segments. */
 export const note = (told: Map<number, Made>, own: ReturnType<typeof readOwn>): boolean => {
   switch (own?.kind) {
     case "segment.sealed":

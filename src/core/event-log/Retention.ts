@@ -1,10 +1,10 @@
 /**
- * Retention: deletes the log's oldest segments, according to a user's setting. A new file (`Beginning`) stores the
+ * Retention: deletes the log's oldest segments, according to a user's setting. A new file (`BaselineFile`) stores the
  * states folded from the deleted runes, and the newest deleted rune of each stream.
  *
  * Guarantees: the states are on disk, and a rune names their file, before anything is deleted. If the process is killed
  * between two steps, nothing else is lost, and the next start finishes the deletion. Runes that cannot be folded or
- * read are not deleted, nor is any rune after them.
+ * read are not deleted, nor are the runes after them.
  */
 import { Effect } from "effect"
 import { join } from "node:path"
@@ -25,10 +25,10 @@ import { firstState } from "./InitialState.ts"
 import { type AnyFold, applyTo, plainOf } from "./StreamFold.ts"
 
 export interface Parts {
-  /** Absolute path of the folder of segments. */
+  /** Absolute path of the folder that contains the segments. */
   readonly folder: string
   readonly segments: Segments
-  /** The segments that are recorded by runes of the home stream, by their first eventId. */
+  /** The segments that are recorded by runes of the home stream, by the eventId of their first rune. */
   readonly told: ReadonlyMap<number, Made>
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
 }
@@ -36,11 +36,11 @@ export interface Parts {
 export interface Options {
   readonly append: Appender["append"]
   readonly rules: Rules
-  /** The folds of the program, and those of the log itself. */
+  /** The folds of the program and those of the log itself. */
   readonly folds: ReadonlyArray<AnyFold>
   /**
-   * Whether the stream is archived. No state of an archived stream is saved, because the rune of the archive in the
-   * home stream suffices.
+   * Returns true if the stream is archived. The states of an archived stream are not saved, because the rune in the
+   * home stream that records the archive suffices.
    */
   readonly isArchived: (stream: string) => boolean
 }
@@ -53,8 +53,8 @@ export interface Candidate extends Listed {
 }
 
 /**
- * The segments to delete, oldest first. After the first segment that stays, all later ones stay, too. `bytes`: total
- * size of all segments. Pure.
+ * Returns the segments to delete, oldest first. All segments after the first one that must stay also stay. `bytes`:
+ * total size of all segments. Pure.
  */
 export const chosen = (
   candidates: Iterable<Candidate>,
@@ -81,11 +81,11 @@ export function* candidatesIn(segments: Segments): Generator<Candidate> {
   }
 }
 
-/** Folds runes, one by one, into the states of their streams. */
+/** The states of streams, to which runes are applied one by one. */
 class States {
   private readonly of: Options
   private readonly beginning: BaselineFile | undefined
-  /** By stream. */
+  /** States of each stream's folds, by stream. */
   readonly all = new Map<string, Map<AnyFold, unknown>>()
 
   constructor(of: Options, beginning: BaselineFile | undefined) {
@@ -129,7 +129,7 @@ const folded = Effect.fnUntraced(function* (
   }
 })
 
-/** The newest deleted rune of each stream, after which the stream continues. */
+/** Returns the newest deleted rune of each stream. The stream continues after this rune. */
 const headsOf = (segments: Segments, gone: ReadonlyArray<Listed>): ReadonlyArray<SegmentHead> => {
   const heads = new Map((segments.beginning?.summary.heads ?? []).map((head) => [head.stream, head]))
   const files = new Set(gone.map(({ file }) => file))
@@ -172,7 +172,7 @@ const write = Effect.fnUntraced(function* (
   }).pipe(Effect.onError(() => Effect.ignore(attempt(() => writer.abandon()))))
 })
 
-/** Returns the rune that records the deletion; undefined if no segment may be deleted. */
+/** Deletes the oldest segments. Returns the rune that records the deletion; undefined if no segment may be deleted. */
 export const forget =
   (parts: Parts, of: Options) =>
   (forgetting: Forgetting): Effect.Effect<Rune | undefined, StorageError | RuneRefused> =>
@@ -192,7 +192,7 @@ export const forget =
       return rune
     }).pipe(Effect.uninterruptible)
 
-/** Lists the new file in the store, then deletes the old files. A second call has no further effect. */
+/** Lists the new file in the store, then deletes the old files. Repeating this has no further effect. */
 export const finish = Effect.fnUntraced(function* (parts: Parts, made: Made) {
   const { change, segments } = parts
   const stays = segments.listed.filter(({ last }) => last > made.last)

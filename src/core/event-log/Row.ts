@@ -1,4 +1,4 @@
-/** Row: a rune in the form in which the store inserts it: its columns, and the texts of header and payload. */
+/** Row: a rune in the form in which the store inserts it: its columns, and its header and payload as text. */
 import { headerText } from "./HashChain.ts"
 import type { Rune } from "./Rune.ts"
 
@@ -14,7 +14,7 @@ export interface Row {
   readonly trigger: string | null
   readonly causeStream: string | null
   readonly causeSeq: number | null
-  /** JSON array of the other machines that the rune moves; null if there are none. */
+  /** The other state machines that the rune moves, as a JSON array; null if there are none. */
   readonly moves: string | null
   readonly visibility: string
   readonly header: string

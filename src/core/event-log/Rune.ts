@@ -1,5 +1,6 @@
 /**
- * Rune: one immutable fact. The log contains all runes, in order. Every state of the program is a fold of these runes.
+ * Rune: an immutable fact in the log. The log contains all runes, in order. Every state of the program is a fold of
+ * these runes.
  *
  * `eventId` is the position in the whole log: a rising integer that readers use as a cursor. `seq` rises by one within
  * the stream and is hashed, so that a gap is detected. A cause names a rune by stream and seq, because positions can
@@ -7,36 +8,36 @@
  */
 import { Schema } from "effect"
 
-/** Readers that may see a rune. Unknown kinds are internal; secret runes never leave the store. */
+/** Readers that may see a rune. Runes of unknown kinds are internal; secret runes never leave the store. */
 export const Visibility = Schema.Literals(["public", "internal", "secret"])
 export type Visibility = typeof Visibility.Type
 
-/** A JSON object, as it is stored. */
+/** Payload of a rune: a JSON object, exactly as it is stored. */
 export type Payload = { readonly [key: string]: unknown }
 
-/** The rune that caused this one, by stream and seq. */
+/** Reference to the rune that caused this one, by stream and seq. */
 export const Cause = Schema.Struct({ stream: Schema.String, seq: Schema.Int })
 export type Cause = typeof Cause.Type
 
-/** Format of new runes. Runes of format 1 were hashed with their position and had no `seq`. */
+/** Format of new runes. Runes of format 1 were hashed with their position, and had no `seq`. */
 export const FORMAT = 2
 
 export const Rune = Schema.Struct({
   /** How the rune is hashed: 1 or 2. */
   format: Schema.Int,
-  /** Rises by one over the whole log, from 1; not hashed in format 2. */
+  /** Position in the whole log. Rises by one over the whole log, from 1; not hashed in format 2. */
   eventId: Schema.Int,
-  /** Rises by one within the stream, from 1. */
+  /** Sequence number in the stream. Rises by one within the stream, from 1. */
   seq: Schema.Int,
   stream: Schema.String,
-  /** Milliseconds since the epoch. */
+  /** When the rune was appended, in ms since the epoch. */
   at: Schema.Finite,
   kind: Schema.String,
   /** The state machine that this fact moves first, as `<kind of machine>/<name>`, for example `turn/builder`. */
   actor: Schema.String,
   from: Schema.NullOr(Schema.String),
   to: Schema.NullOr(Schema.String),
-  /** Tag of the event that moved the state machine, or name of the command. */
+  /** Tag of the event that moved the state machine, or name of the command that caused the fact. */
   trigger: Schema.NullOr(Schema.String),
   cause: Schema.NullOr(Cause),
   /** Other state machines of the scope that this fact moves, for example `agent/builder`. */
@@ -46,7 +47,7 @@ export const Rune = Schema.Struct({
 })
 export type Rune = typeof Rune.Type
 
-/** A rune before the log has assigned its position and time. */
+/** A rune to which the log has not assigned a position and a time yet. */
 export interface RuneDraft {
   readonly stream: string
   readonly kind: string
@@ -56,7 +57,7 @@ export interface RuneDraft {
   readonly trigger?: string | null
   readonly cause?: Cause | null
   readonly moves?: ReadonlyArray<string>
-  /** If omitted, the visibility from the kind's entry in the registry. */
+  /** Readers that may see the rune. If omitted, the default of the rune's kind applies. */
   readonly visibility?: Visibility
   readonly payload: Payload
 }
@@ -70,7 +71,7 @@ export const refOf = ({ eventId, seq, stream }: RuneRef): RuneRef => ({ stream, 
 
 export const causeOf = ({ seq, stream }: Cause): Cause => ({ stream, seq })
 
-/** Text of a cause for users: `stream#seq`. */
+/** Returns a cause as text for users: `stream#seq`. */
 export const causeText = ({ seq, stream }: Cause): string => `${stream}#${seq}`
 
 /** The stream of facts about the daemon itself. */

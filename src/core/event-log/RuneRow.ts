@@ -18,12 +18,12 @@ export interface RuneRow {
   readonly from_state: string | null
   readonly to_state: string | null
   readonly trigger_name: string | null
-  /** Position of the cause. Only in runes of format 1, whose hash includes it; otherwise null. */
+  /** Position of the cause. Set only in runes of format 1, whose hash includes it; otherwise null. */
   readonly cause: number | null
-  /** Null if the cause is in the same stream, or if there is none. */
+  /** Stream of the cause. Null if the cause is in the same stream, or if there is no cause. */
   readonly cause_stream: string | null
   readonly cause_seq: number | null
-  /** JSON array of the other machines that the rune moves; null if there are none. */
+  /** The other state machines that the rune moves, as a JSON array; null if there are none. */
   readonly moves: string | null
   readonly visibility: Visibility
   readonly payload: string | null
@@ -31,7 +31,7 @@ export interface RuneRow {
   readonly hash: string
 }
 
-/** All columns, in the order of the values in a line of a segment. */
+/** All columns, in the order in which a line of a segment lists their values. */
 export const COLUMNS = [
   "event_id",
   "format",
@@ -56,7 +56,7 @@ export const COLUMNS = [
 
 export type RowValues = ReadonlyArray<RuneRow[keyof RuneRow]>
 
-/** `values`: in the order of the columns. */
+/** `values`: the values of all columns, in the order of `COLUMNS`. */
 export const rowOfValues = (values: RowValues): RuneRow => {
   const row: { [column: string]: RowValues[number] } = {}
   for (let index = 0; index < COLUMNS.length; index++) row[COLUMNS[index]!] = values[index]!
@@ -75,7 +75,7 @@ const movesOf = (moves: string | null): ReadonlyArray<string> => {
   try {
     return JSON.parse(moves) as ReadonlyArray<string>
   } catch {
-    // the value is damaged: the rune's hash then does not match, which is reported elsewhere
+    // the value is damaged; the rune's hash then does not match, and that is reported elsewhere
     return NONE
   }
 }

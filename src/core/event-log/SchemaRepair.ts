@@ -1,7 +1,7 @@
 /**
  * SchemaRepair: reads the definitions of a store's tables and triggers, as stored by SQLite. Also repairs damaged
- * definitions, because SQLite refuses to read a database that has one. At run time this module uses no npm packages,
- * because the thread that verifies loads it.
+ * definitions, because a single damaged definition prevents SQLite from reading the database. At run time this module
+ * uses no npm packages, because the thread that verifies loads it.
  */
 import { DatabaseSync } from "node:sqlite"
 import { type Database, nodeSqlite, using } from "./Sqlite.ts"
@@ -21,7 +21,7 @@ export const definitionsIn = (database: Database): ReadonlyArray<Definition> =>
     .prepare("SELECT rowid, type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid")
     .all() as unknown as ReadonlyArray<Definition>
 
-/** Equal definitions have equal texts, even if SQLite has stored them in different rows. */
+/** Returns definitions as text. Equal definitions give the same text, even if their order in SQLite differs. */
 export const textOf = (definitions: ReadonlyArray<Definition>): string =>
   JSON.stringify(
     definitions
@@ -35,14 +35,14 @@ export const isDefined = (file: string, definitions: ReadonlyArray<Definition>):
     const there = using(nodeSqlite.open(file, { readOnly: true }), definitionsIn)
     return textOf(there) === textOf(definitions)
   } catch {
-    // if one definition is damaged, SQLite reads none of them
+    // if one definition is damaged, SQLite can read none of them
     return false
   }
 }
 
 /**
- * Overwrites the damaged definitions in a file. Each row is updated and not replaced, because it also stores the page
- * where its table begins. Throws (SQLite code 11) if the rowids differ.
+ * Overwrites the damaged definitions in a file. Each row is updated instead of replaced, because it also stores the
+ * page at which its table begins. Throws (SQLite code 11) if the rowids differ.
  */
 export const mended = (file: string, definitions: ReadonlyArray<Definition>): void => {
   const database = new DatabaseSync(file, { defensive: false })

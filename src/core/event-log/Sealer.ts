@@ -1,11 +1,11 @@
 /**
  * Sealer: moves the oldest runes out of the store into a segment file, as a chore of the log's thread. The file is
- * written in steps. When it is complete, the log is notified. Then the log's rune about the segment becomes durable,
- * and the store lists the segment. Only then are the rows deleted, in steps, and their disk space is released.
+ * written in steps. When it is complete, the log is notified. The log then appends a rune about the segment, and the
+ * store lists the segment. Only after that are the rows deleted, in steps, and their disk space is released.
  *
  * Guarantees: rows are deleted only if the store lists their segment. A damaged rune stays in the store, and so do all
- * runes after it. After a kill, an unfinished file is written again from its beginning. An unfinished deletion of rows
- * or release of space continues.
+ * runes after it. After a kill, an unfinished file is written again from its beginning, and an unfinished deletion of
+ * rows or release of space continues.
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import { type BackgroundTask, STEP } from "./BackgroundTask.ts"
@@ -20,7 +20,7 @@ export type Sealed = { readonly made: Made | undefined } | { readonly failure: F
 
 /** Number of database pages that are released to the file system in one step. */
 const PAGES = 64
-/** Minimum number of free pages that is worth releasing. */
+/** Minimum number of free pages that are worth releasing. */
 const WORTH = 256
 
 interface Job extends Sealing {
@@ -36,9 +36,9 @@ export class Sealer implements BackgroundTask {
   private readonly store: SqliteStore
   private readonly folder: string
   private job: Job | undefined
-  /** Whether the store can still have rows that are also in a segment. */
+  /** True if the store can still have rows that are also in a segment. */
   private drops: boolean
-  /** Whether the database file can have free pages. */
+  /** True if the database file can have free pages. */
   private frees = true
 
   constructor(store: SqliteStore, folder: string) {
@@ -51,7 +51,7 @@ export class Sealer implements BackgroundTask {
     return this.job === undefined && !this.drops && !this.frees
   }
 
-  /** Whether a caller waits for the segment, or the store still has rows that are also in a segment. */
+  /** True if a caller is waiting for the segment, or the store still has rows that are also in a segment. */
   get isPressing(): boolean {
     return this.job !== undefined || this.drops
   }
@@ -83,8 +83,8 @@ export class Sealer implements BackgroundTask {
   }
 
   step(): void {
-    // Rows are deleted first. Otherwise a sequence of new segments would leave no time for the deletion, and the store
-    // would keep the runes of all these segments, too.
+    // Delete rows first. Otherwise a sequence of new segments would leave no time for the deletion, and the store would
+    // keep the runes of all these segments, too.
     if (this.drops) {
       this.drops = this.store.drop(STEP) > 0
       this.frees ||= !this.drops
@@ -117,7 +117,7 @@ export class Sealer implements BackgroundTask {
     }
   }
 
-  /** Returns true if it was the last batch. */
+  /** Adds a batch of runes to the segment. Returns true if the batch was the last one. */
   private add({ before, heads, page, upTo, walk, writer }: Job): boolean {
     const rows = page.all(walk.head, upTo) as unknown as ReadonlyArray<RuneRow>
     const taken: Array<RuneRow> = []

@@ -3,19 +3,20 @@
  * Pure.
  *
  * A variable is a secret because of its name, or because its value is an address with a password. A secret is found in
- * these forms: unchanged, escaped in JSON, URL-encoded, in hex, and in base64 at any offset of a longer text.
+ * these forms: unchanged, escaped in JSON, URL-encoded, in hex, and in base64, where it can begin at any offset of the
+ * encoded text.
  */
 
-/** Minimum length of a value, in characters: a shorter value is usually just a word. */
+/** Minimum length in characters of a secret value. A shorter value is usually just a word. */
 export const MIN_VALUE = 6
 /**
- * Minimum length (characters) of a value that is searched everywhere and in all forms. A shorter value is found only as
- * a whole word.
+ * Minimum length (characters) of a value that is found everywhere and in all forms. A shorter value is found only as a
+ * whole word.
  */
 const MIN_ANYWHERE = 8
-/** Maximum length in characters. A longer value is a document: only single lines of it are searched. */
+/** Maximum length in characters. A longer value is a document, in which only single lines are secrets. */
 const MAX_VALUE = 16 * 1024
-/** Minimum length of a line of a multi-line value to count as a secret by itself. */
+/** Minimum length of a line in a multi-line value so that the line is a secret by itself. */
 const MIN_LINE = 20
 
 export interface Form {
@@ -24,12 +25,12 @@ export interface Form {
   readonly whole: boolean
 }
 
-/** Names of variables whose values are harmless and occur in many logs. */
+/** Names of variables whose values are harmless and occur often in logs. */
 const HARMLESS_NAME =
   /^(?:PATH|HOME|PWD|OLDPWD|SHELL|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TERM\w*|COLORTERM|TZ|HOSTNAME|HOST|EDITOR|VISUAL|PAGER|SHLVL|_|DISPLAY|MAIL|TMPDIR|NODE_ENV|NODE_VERSION|XDG_\w+|npm_(?!config__auth)\w+|GOPATH|JAVA_HOME|LS_COLORS|MANPATH|INFOPATH|SSH_(?:AUTH_SOCK|AGENT_PID|TTY|CLIENT|CONNECTION)|SYSTEMD_\w+|INVOCATION_ID|JOURNAL_STREAM|DBUS_\w+|WAYLAND_\w+)$/
 const SECRET_NAME =
   /KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR)|(?:^|_)P(?:AT|IN|W|WD)(?:_|$)|COOKIE|SIGNATURE|WEBHOOK|DSN|(?:DATABASE|DB|MONGO\w*|REDIS|AMQP|PG|POSTGRES\w*|MYSQL|SMTP)_(?:URL|URI)|CONNECTION_STRING/i
-/** Names of variables that only describe a secret: where it is stored, how many there are, how long it is valid. */
+/** Names of variables that only describe a secret: where it is stored, how many there are, or how long it is valid. */
 const ABOUT =
   /(?:_(?:FILE|PATH|DIR|SOCK|SOCKET|NAME|USER|TYPE|MODE|VERSION|TIMEOUT|TTL|LIMIT|SIZE|LENGTH|COUNT|PORT|ID_FILE)|TOKENS)$|^MAX_/i
 const HARMLESS_VALUE = /^(?:true|false|yes|no|on|off|none|null|undefined|\d{1,5})$/i
@@ -42,13 +43,13 @@ const decoded = (text: string): string => {
   }
 }
 
-/** The password of an address, as written and URL-decoded. */
+/** Returns the password in an address, as written and URL-decoded. */
 const passwordsIn = (value: string): ReadonlyArray<string> => {
   const password = /^[a-z][a-z0-9+.-]{0,32}:\/\/[^/\s:@]{0,256}:([^/\s@]{1,1024})@/i.exec(value)?.[1]
   return password === undefined ? [] : [password, decoded(password)]
 }
 
-/** Everything after the host of an address: as a whole and word by word, each as written and URL-decoded. */
+/** Returns everything after the host of an address, as a whole and word by word, each as written and URL-decoded. */
 export const wordsOfAddress = (address: string): ReadonlyArray<string> => {
   const path = /^https?:\/\/[^/?#\s]{1,256}[/?#](\S{1,1024})$/.exec(address)?.[1]
   if (path === undefined) return []
@@ -64,7 +65,7 @@ const MIN_WORD = 12
 /** Minimum length (characters) of a word without a digit that is redacted in a secret address. */
 const MIN_LONG_WORD = 16
 
-/** The parts of a secret address, such as a webhook, that must be redacted, too. */
+/** Parts of a secret address, such as a webhook, that must be redacted, too. */
 export const secretsOfAddress = (address: string): ReadonlyArray<string> =>
   wordsOfAddress(address).filter((word) => word.length >= MIN_LONG_WORD || (word.length >= MIN_WORD && /\d/.test(word)))
 
@@ -77,7 +78,7 @@ export const secretsIn = (environment: { readonly [name: string]: string | undef
     return passwords.length === 0 ? [] : [value, ...passwords]
   })
 
-/** The texts to redact for a registered value: the value, and each line that is a secret by itself. */
+/** What to redact for a registered value: the value, and each of its lines that is a secret by itself. */
 export const partsOf = (value: string): ReadonlyArray<string> => {
   const lines = value.includes("\n")
     ? value
@@ -88,7 +89,10 @@ export const partsOf = (value: string): ReadonlyArray<string> => {
   return [value, ...lines].filter((part) => part.length >= MIN_VALUE && part.length <= MAX_VALUE)
 }
 
-/** Base64 at the three possible offsets in a longer text, without the characters that depend on its neighbours. */
+/**
+ * Returns the value's base64 at the three possible offsets in a longer text, without the characters that depend on
+ * neighbouring bytes.
+ */
 const base64Of = (value: string): ReadonlyArray<string> => {
   const bytes = Buffer.from(value)
   return [0, 1, 2].map((shift) => {

@@ -1,12 +1,12 @@
 /**
- * SegmentFile: a compressed file of runes that were moved out of the store. It contains all runes of the log from one
- * position to another, of all streams, as they were stored.
+ * SegmentFile: a compressed file of runes that were moved out of the store. The file contains all runes from one
+ * position of the log to another, of all streams, as they were stored.
  *
  *     blocks of 256 runes, each a zstd frame of lines of JSON: [eventId, format, seq, …, payload, payloadHash, hash]
  *     a skippable frame: the offset of each block, and the newest rune of each stream in the file
  *
  * `zstd -d` decompresses the file to plain lines. Guarantees: a file under its final name is complete and on disk, or
- * does not exist. Finding a rune reads one block. At run time this module uses no npm packages, because the log's
+ * does not exist. To find a rune, one block is read. At run time this module uses no npm packages, because the log's
  * threads load it.
  */
 import { createHash, type Hash } from "node:crypto"
@@ -18,25 +18,25 @@ import { COLUMNS, fromRow, type RowValues, rowOfValues, type RuneRow } from "./R
 import type { StoredRune } from "./StoredRune.ts"
 import { syncFolder } from "./SyncFolder.ts"
 
-/** Name of the folder of segments, next to the store. */
+/** Name of the folder that contains the segments, next to the store. */
 export const SEGMENTS = "segments"
 const BLOCK = 256
 const LEVEL = 3
-/** Number of bytes after which the file is synced: one sync of the whole file would delay other writers. */
+/** Number of bytes after which the file is synced. A single sync of the whole file would delay other writers. */
 const PIECE = 1_000_000
 const VERSION = 1
 const MAGIC = 0x31534741
-/** Magic number of a zstd frame that zstd readers skip. */
+/** Magic number of a zstd frame that decoders skip. */
 const SKIPPABLE = 0x184d2a50
 
-/** The newest rune of a stream, with the facts that an append to the stream needs. */
+/** The newest rune of a stream, with the data about the stream that an append needs. */
 export interface Head extends Link {
   readonly isSealed: boolean
   /** Position of the newest rune whose kind the guard reads; 0 if there is none. */
   readonly guarded: number
 }
 
-/** The newest rune of a stream in a segment. */
+/** The newest rune that a segment has of a stream. */
 export interface SegmentHead extends Head {
   readonly stream: string
 }
@@ -45,7 +45,7 @@ export interface Made {
   readonly first: number
   readonly last: number
   readonly runes: number
-  /** Name of the file in the folder of segments. */
+  /** Name of the file within the folder of segments. */
   readonly file: string
   readonly bytes: number
   readonly sha256: string
@@ -55,10 +55,10 @@ interface Footer {
   readonly version: number
   readonly first: number
   readonly last: number
-  /** For each block: position of its first rune, offset and length in bytes. */
+  /** For each block: position of its first rune, and the block's offset and length in bytes. */
   readonly blocks: ReadonlyArray<readonly [first: number, offset: number, bytes: number]>
   readonly heads: ReadonlyArray<SegmentHead>
-  /** Used by another kind of file (see Beginning). */
+  /** Used by another kind of file, see `BaselineFile`. */
   readonly contents?: unknown
 }
 
@@ -81,18 +81,18 @@ const closing = (footer: Omit<Footer, "version">): Buffer => {
 
 export const sizeOf = (path: string): number => fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
-/** Size (bytes) of a store on disk, without its segments. */
+/** Returns the size (bytes) of a store on disk, without its segments. */
 export const storeBytes = (file: string): number => sizeOf(file) + sizeOf(`${file}-wal`)
 
 export const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
 
-/** Names of the files of segments in the folder, complete or unfinished. */
+/** Names of the segment files in the folder, complete or unfinished. */
 export const filesIn = (folder: string): ReadonlyArray<string> =>
   namesIn(folder).filter((name) => /^((\d+|begins)-\d+\.zst|segment\.part)$/.test(name))
 
 export const remove = (path: string): void => fs.rmSync(path, { force: true })
 
-/** A file that is being written. It gets its final name only when it is complete and on disk. */
+/** A file that is being written. The file gets its final name only when it is complete and on disk. */
 export class PartFile {
   private readonly folder: string
   private readonly part: string
@@ -109,7 +109,7 @@ export class PartFile {
     this.handle = fs.openSync(this.part, "w", 0o600)
   }
 
-  /** Returns the frame's offset and length in bytes. */
+  /** Writes a frame. Returns its offset and length in bytes. */
   frame(text: string): readonly [offset: number, bytes: number] {
     const offset = this.bytes
     const frame = compress(text)
@@ -121,7 +121,7 @@ export class PartFile {
     return [offset, frame.length]
   }
 
-  /** When `finish` returns, the file is on disk. Throws if its content differs from the written bytes. */
+  /** Completes the file, which is then on disk. Throws if its content differs from the bytes that were written. */
   finish(file: string, footer: Omit<Footer, "version">, runes: number): Made {
     this.write(closing(footer))
     fs.fsyncSync(this.handle)
@@ -141,14 +141,14 @@ export class PartFile {
   }
 
   private write(bytes: Buffer): void {
-    // the system can write fewer bytes than requested
+    // the operating system can write fewer bytes than requested
     for (let from = 0; from < bytes.length;) from += fs.writeSync(this.handle, bytes, from)
     this.sha256.update(bytes)
     this.bytes += bytes.length
   }
 }
 
-/** Rows must be added in order of eventId. */
+/** Writes a segment file. Rows must be added in order of eventId. */
 export class SegmentWriter {
   private readonly file: PartFile
   private readonly blocks: Array<Footer["blocks"][number]> = []
@@ -231,7 +231,7 @@ export class SegmentFile {
     return this.text(offset, length).trimEnd().split("\n").map(rowOf)
   }
 
-  /** Text of the frame at an offset; both arguments in bytes. */
+  /** Returns the text of the frame at an offset. `offset` and `length` are in bytes. */
   text(offset: number, length: number): string {
     return String(zstdDecompressSync(this.reading((handle) => this.part(handle, offset, length))))
   }

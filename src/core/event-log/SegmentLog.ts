@@ -1,12 +1,12 @@
 /**
- * SegmentLog: coordinates the move of the oldest runes from the store to a segment. First, the file is written. Then,
- * in one transaction, a rune that names the file is appended to the home stream, and the store lists the file. Then the
- * store deletes the rows.
+ * SegmentLog: coordinates the move of the oldest runes from the store to a segment. First, the segment's file is
+ * written. Then, in one transaction, a rune that names the file is appended to the home stream, and the store lists the
+ * file. Then the store deletes the rows.
  *
  * Guarantees: each step is durable before the next. A kill between two steps loses nothing. The next start deletes a
- * file that no rune names. It lists a file that a rune names but an older agentd did not list. Texts are erased in
- * segments, too: the file is rewritten, and a rune records that. A damaged file is never rewritten, because a new hash
- * would hide the damage.
+ * file that no rune names. If a rune names a file that an older agentd did not list, the next start lists it. Text is
+ * erased in segments, too: the file is rewritten, and a rune records this. A damaged file is never rewritten, because a
+ * new hash would hide the damage.
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
@@ -25,7 +25,7 @@ import type { Listed, Segments } from "./Segments.ts"
 import { storageError } from "./StorageFailure.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/** Maximum number of stream heads that `segment.sealed` lists. With more, it has only the hash of all heads. */
+/** Maximum number of stream heads that `segment.sealed` lists. With more, the rune has only the hash of all heads. */
 const MAX_HEADS = 500
 /** SQLite's result code for a damaged file. */
 const CORRUPT = 11
@@ -36,7 +36,7 @@ export interface Parts extends Retention.Parts {
 
 const failed = (path: string) => (cause: unknown) => storageError(path, cause)
 
-/** Facts about the newest rune of each stream in the segment, for the rune `segment.sealed`. */
+/** Returns data about the newest rune of each stream in the segment, for the rune `segment.sealed`. */
 const chainsOf = (heads: ReadonlyArray<SegmentHead>) => {
   const chains = heads.map(({ hash, seq, stream }) => ({ stream, seq, hash }))
   return {
@@ -46,15 +46,15 @@ const chainsOf = (heads: ReadonlyArray<SegmentHead>) => {
   }
 }
 
-/** Whether segment files exist. If so, an earlier daemon can have left an unfinished move or deletion. */
+/** Returns true if segment files exist. Then an earlier daemon can have left an unfinished move or deletion. */
 export const isBegun = ({ folder }: Parts): boolean => filesIn(folder).length > 0
 
-/** Returns the rune that records the move; undefined if there are too few runes. */
+/** Moves the oldest runes to a segment. Returns the rune that records the move; undefined if there are too few. */
 export const seal =
   (parts: Parts, append: Appender["append"], home: string) =>
   (sealing: Sealing): Effect.Effect<Rune | undefined, StorageError | RuneRefused> =>
     Effect.uninterruptibleMask((restore) =>
-      // an interruption here is harmless, because the next start deletes a file that no rune names
+      // an interruption here does no harm, because the next start deletes a file that no rune names
       Effect.flatMap(restore(parts.seal(sealing)), (made) =>
         made === undefined ? Effect.succeed(undefined) : tell(parts, append, home, made)
       )
@@ -77,7 +77,7 @@ const tell = Effect.fnUntraced(function* (
   return rune
 })
 
-/** Finishes moves and deletions that a killed daemon had begun. */
+/** Finishes the moves and deletions that a killed daemon has left unfinished. */
 export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
   Effect.gen(function* () {
     const { change, segments, told } = parts
@@ -94,16 +94,16 @@ export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
     yield* Retention.swept(parts)
   })
 
-/** Parts of the log that are needed to rewrite a segment. */
+/** The parts of the log that are needed to rewrite a segment. */
 export interface Remaking {
   readonly append: Appender["append"]
   readonly home: string
   readonly actor: string
-  /** By the position of the rune whose texts were erased. */
+  /** The erasures, each by the position of the erased rune. */
   readonly erasures: Effect.Effect<ReadonlyMap<number, Erasing>, StorageError>
 }
 
-/** Whether each rune has the payload that was appended, or the remaining payload after an erasure. */
+/** Returns true if each rune has the payload that was appended, or the payload that remained after an erasure. */
 const isWhole = (segments: Segments, file: SegmentFile, first: number, erasures: ReadonlyMap<number, Erasing>) => {
   const before = ({ prev, stream }: StoredRune) => segments.at(prev) ?? segments.beginning?.head(stream)
   const walk = new ChainWalk({ after: first - 1, before })
@@ -115,8 +115,8 @@ const isWhole = (segments: Segments, file: SegmentFile, first: number, erasures:
 
 /**
  * Rewrites a segment with changed rows, and appends a rune that records this. A second call writes the same file. A
- * kill before that rune leaves a complete file, while the store lists the old one. Any other file that differs from the
- * list is damaged, and is not rewritten.
+ * kill before the rune is appended leaves a complete new file, while the store still lists the old one. Any other file
+ * that differs from the list is damaged, and is not rewritten.
  */
 export const remake = ({ folder, segments }: Parts, { actor, append, erasures, home }: Remaking) =>
   Effect.fnUntraced(function* (segment: Listed, changed: (row: RuneRow) => RuneRow) {
@@ -147,7 +147,7 @@ export const remake = ({ folder, segments }: Parts, { actor, append, erasures, h
     segments.list(segments.listed.map((one) => (one.first === made.first ? made : one)))
   })
 
-/** Erases the texts of a rune in its segment. */
+/** Erases text of a rune in the rune's segment. */
 export const rewrite = (parts: Parts, by: Omit<Remaking, "actor">) => {
   const remade = remake(parts, { ...by, actor: "log/eraser" })
   return ({ eventId, fields, left }: Erasing) => {

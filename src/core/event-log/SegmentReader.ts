@@ -14,10 +14,10 @@ import type { Segments } from "./Segments.ts"
 import { PAGE_ROWS } from "./SqlReader.ts"
 import { matches, type StoredRune } from "./StoredRune.ts"
 
-/** Maximum number of runes in segments that one call reads. */
+/** Maximum number of runes that one call reads from segments. */
 const SPAN = 2_048
 
-/** Number of runes that are looked up before a call yields to other work. Each can be in a different block. */
+/** Number of runes that a call looks up before it yields to other work. Each rune can be in a different block. */
 const LOOKS = 8
 
 const failed = (cause: unknown): StorageError =>
@@ -76,14 +76,14 @@ export class SegmentReader implements LogReader {
     }
   )
 
-  /** Follows the chain of a stream back from one of its runes, newest first, within the segments. */
+  /** Follows the chain of a stream back from one of its runes within the segments, newest rune first. */
   private readonly back = Effect.fnUntraced(
     { self: this },
     function* (this: SegmentReader, newest: number, after: number, count: number, each: (rune: StoredRune) => void) {
       let next = newest
       for (let found = 0; next > after && found < count; found++) {
         const rune = yield* attempt(() => this.segments().at(next))
-        // a user's setting has deleted the rune
+        // the rune was deleted by a user's setting
         if (rune === undefined) return
         each(rune)
         next = rune.prev
@@ -93,7 +93,7 @@ export class SegmentReader implements LogReader {
   )
 
   /**
-   * Position of the rune that precedes `oldest`, the oldest rune read from the store, in its stream. Returns `newest`
+   * Position of the rune that precedes, in its stream, the oldest rune read from the store (`oldest`). Returns `newest`
    * if no rune was read from the store.
    */
   private readonly older = Effect.fnUntraced(

@@ -24,13 +24,13 @@ export interface Listed {
 /** Maximum number of blocks in the cache. */
 const REMEMBERED = 6
 
-/** Oldest first. */
+/** The segments that the store lists, oldest first. */
 export const listedIn = (database: Database): ReadonlyArray<Listed> =>
   database
     .prepare("SELECT first, last, file, sha256, bytes FROM segments ORDER BY first")
     .all() as unknown as ReadonlyArray<Listed>
 
-/** Adds a segment to the store's list, with the newest rune of each of its streams. */
+/** Adds a segment to the store's list, and records the newest rune of each of its streams. */
 export const list = (
   database: Database,
   { bytes, file, first, last, sha256 }: Listed,
@@ -45,7 +45,7 @@ export const list = (
   }
 }
 
-/** The newest rune of each stream that was moved to segments. `stream`: if set, only for this stream. */
+/** Newest rune of each stream that has runes in segments. If `stream` is set, only of this stream. */
 export const leftHeadsIn = (database: Database, stream?: string): ReadonlyArray<SegmentHead> => {
   const all = "SELECT stream, event_id AS eventId, seq, hash, sealed, guarded FROM left_heads"
   const rows =
@@ -65,7 +65,7 @@ const isThere = ({ file }: Listed): boolean => !isBeginning(file)
 export class Segments {
   private readonly folder: string
   private all: ReadonlyArray<Open> = []
-  /** Segments that still contain runes, without the file that replaces deleted segments. */
+  /** Segments that still contain runes. The file that replaces deleted segments is not included. */
   private there: ReadonlyArray<Open> = []
   private known: BaselineFile | undefined
   private readonly blocks = new Map<string, ReadonlyArray<RuneRow>>()
@@ -83,12 +83,12 @@ export class Segments {
     this.there = this.all.filter(isThere)
   }
 
-  /** Position of the newest rune that a user's setting has deleted; 0 if there is none. */
+  /** Position of the newest rune that was deleted by a user's setting; 0 if there is none. */
   get deleted(): number {
     return this.all.findLast((one) => !isThere(one))?.last ?? 0
   }
 
-  /** Replaces the deleted runes; undefined if no runes were deleted. Throws if the file cannot be read. */
+  /** The file that replaces deleted runes; undefined if no runes were deleted. Throws if the file cannot be read. */
   get beginning(): BaselineFile | undefined {
     const listed = this.all.find((one) => !isThere(one))
     return listed && (this.known ??= new BaselineFile(listed.content, listed.sha256))
@@ -102,7 +102,7 @@ export class Segments {
     return this.all
   }
 
-  /** Last position in the segment that contains the rune. */
+  /** Last position of the segment that contains the rune. */
   end(eventId: number): number {
     return this.all.find(({ last }) => last >= eventId)?.last ?? this.last
   }

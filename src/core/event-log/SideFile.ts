@@ -1,10 +1,10 @@
 /**
- * SideFile: a file next to a store with data derived from the store's runes. It has the newest rune of each stream,
- * snapshots, the positions of subscribers (`StreamIndex`), and the index of runes by actor (`ActorIndex`). If its
- * content is in doubt, it is discarded and rebuilt from the runes.
+ * SideFile: a file next to a store with data derived from the store's runes. The file has the newest rune of each
+ * stream, snapshots and the positions of subscribers (all three for `StreamIndex`), and the index of runes by actor
+ * (`ActorIndex`). If its content is in doubt, it is discarded and rebuilt from the runes.
  *
- * Guarantees: a write is complete or has no effect. It does not wait for the disk, so the file can lack the last writes
- * after a crash. Deleted content is overwritten. At run time this module uses no npm packages, because the log's
+ * Guarantees: a write is complete or has no effect. A write does not wait for the disk, so after a crash the file can
+ * lack the last writes. Deleted content is overwritten. At run time this module uses no npm packages, because the log's
  * threads load it.
  */
 import { isLocked } from "./GroupCommit.ts"
@@ -13,7 +13,7 @@ import { type Database, nodeSqlite, type Sqlite } from "./Sqlite.ts"
 
 export const sideFileOf = (file: string): string => `${file}.index`
 
-/** Path of the separate index of actors that older versions of agentd had. */
+/** Path of the separate index of actors that older versions of agentd wrote. */
 export const actorFileOf = (file: string): string => `${file}.actors`
 
 /** Version of the tables of streams, snapshots and subscribers. */
@@ -74,7 +74,7 @@ export class SideFile {
   private readonly file: string
   private readonly sqlite: Sqlite
   database: Database
-  /** True if the file cannot be written: it stays unchanged until it is replaced (`renew`), or until the next start. */
+  /** True if the file cannot be written. It stays unchanged until it is replaced (`renew`) or until the next start. */
   isBroken = false
 
   constructor(file: string, sqlite = nodeSqlite) {
@@ -104,7 +104,7 @@ export class SideFile {
     }
   }
 
-  /** In one transaction: if this method throws, nothing was written. */
+  /** Writes in one transaction: if this method throws, nothing was written. */
   write(write: () => void): void {
     this.database.exec("BEGIN IMMEDIATE")
     try {
@@ -116,7 +116,7 @@ export class SideFile {
     }
   }
 
-  /** Returns false if another connection has locked the file, or if the file is broken. */
+  /** Tries to write. Returns false if another connection has locked the file, or if the file is broken. */
   attempt(write: () => void): boolean {
     if (this.isBroken) return false
     try {
@@ -129,7 +129,7 @@ export class SideFile {
   }
 
   close(): void {
-    // the database is already closed if the file could not be rebuilt
+    // if the file could not be rebuilt, the database is already closed
     if (this.database.isOpen) this.database.close()
   }
 

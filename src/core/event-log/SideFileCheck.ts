@@ -1,8 +1,8 @@
 /**
  * SideFileCheck: checks the side file next to a store for `verify`. The file is derived from the store's runes.
  *
- * Guarantees: problems of the file are reported, but no data is lost, because a start rebuilds the file. At run time
- * this module uses no npm packages, because the verifying thread loads it.
+ * Guarantees: problems of the file are reported, but they lose no data, because the next start rebuilds the file. At
+ * run time this module uses no npm packages, because the verifying thread loads it.
  */
 import { FiledCheck } from "./ActorIndex.ts"
 import { type Database, nodeSqlite } from "./Sqlite.ts"
@@ -26,11 +26,11 @@ const NONE = new Set([1, 5, 14])
 export class SideFileCheck {
   private readonly file: string
   readonly problems: Array<string> = []
-  /** Whether the file must be rebuilt. */
+  /** True if the side file must be rebuilt. */
   isRefilled = false
   private opened: { readonly database: Database; readonly check: FiledCheck } | undefined
 
-  /** `file`: path of the store. */
+  /** `file`: path of the store, not of its side file. */
   constructor(file: string) {
     this.file = sideFileOf(file)
     this.attempt(() => {

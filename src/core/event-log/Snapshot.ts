@@ -1,17 +1,17 @@
 /**
- * Snapshot: the state of a fold over one stream, at one rune of that stream.
+ * Snapshot: the state of a fold over one stream, as it was after one rune of that stream.
  *
- * A snapshot only makes reading faster. The runes are the source of truth. The hash of its rune binds a snapshot to the
- * chain. The fold's version binds it to the fold, and a seal binds it to its own bytes. If one of them does not match,
- * the snapshot is ignored, and the fold reads the stream.
+ * A snapshot only makes reading faster. The runes are the source of truth. A snapshot contains the hash of its rune in
+ * the chain, the version of its fold, and a checksum (seal) of its own bytes. If one of them does not match, the
+ * snapshot is ignored, and the fold reads the stream.
  */
 import { hash } from "node:crypto"
 
 export interface SnapshotOrder {
   readonly stream: string
-  /** Name of the fold. */
+  /** Name of the fold to which the state belongs. */
   readonly name: string
-  /** Version of the fold. It rises with every change of the fold or of its state. */
+  /** Version of the fold. The version rises with every change of the fold or of its state. */
   readonly version: number
   /** Position of the newest rune that is included in the state. */
   readonly eventId: number

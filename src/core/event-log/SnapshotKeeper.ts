@@ -1,10 +1,10 @@
 /**
  * SnapshotKeeper: saves new snapshots of streams while the program runs. A start then reads only the last runes of each
- * stream, even after a crash. After `KEEP_EVERY` runes of a stream, its folds read these runes on top of their last
- * snapshots. The states that the program uses are not touched.
+ * stream, even after a crash. After each `KEEP_EVERY` runes of a stream, these runes are applied to the last snapshots
+ * of its folds. The states that the program uses are not touched.
  *
- * Guarantees: nothing waits for the keeper. It handles one stream at a time, page by page. When the log closes, it
- * takes a bounded time. Large states are saved only at a start that has read many runes, and when the log closes. At
+ * Guarantees: nothing waits for the keeper. The keeper handles one stream at a time, page by page. When the log closes,
+ * it takes a limited time. Large states are saved only at a start that has read many runes, and when the log closes. At
  * other times they would block the event loop.
  */
 import { Effect, Queue } from "effect"
@@ -13,12 +13,12 @@ import { type StreamReader, WORTH_KEEPING } from "./StreamReader.ts"
 
 /** Number of runes of a stream after which new snapshots of it are saved. */
 export const KEEP_EVERY = 2_048
-/** Maximum time (ms) for saving snapshots when the log closes. */
+/** Maximum time (ms) to spend on saving snapshots when the log closes. */
 const LAST = 1_000
 
 export class SnapshotKeeper {
   private readonly reader: StreamReader
-  /** Number of runes of each stream since its snapshots were saved. */
+  /** Number of new runes of each stream since its snapshots were saved. */
   private readonly runes = new Map<string, number>()
   private readonly due = Effect.runSync(Queue.unbounded<string>())
 
@@ -30,7 +30,7 @@ export class SnapshotKeeper {
     const count = this.runes.get(stream) ?? 0
     if (count === 0 && !this.reader.isFolded(stream)) return
     this.runes.set(stream, count + 1)
-    // each stream is queued only once, because its count restarts only when its snapshots are saved
+    // a stream is queued only once, because its count restarts only when its snapshots are saved
     if (count + 1 === KEEP_EVERY) Queue.offerUnsafe(this.due, stream)
   }
 

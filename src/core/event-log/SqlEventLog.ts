@@ -63,7 +63,7 @@ type Open = (options: LogOptions) => Effect.Effect<OpenStore, StorageError, Scop
 
 const segmentsOf = (file: string): string => join(dirname(file), SEGMENTS)
 
-/** The segments that the store lists now. */
+/** Returns the segments that the store lists now. */
 const listed = (file: string): ReadonlyArray<Listed> => using(nodeSqlite.open(file, { readOnly: true }), listedIn)
 
 const archiveOf = (file: string): string => join(dirname(file), FOLDER)
@@ -86,13 +86,13 @@ const makeFile = (file: string) =>
 const attempt = <A>(file: string, work: () => A): Effect.Effect<A, StorageError> =>
   Effect.try({ try: work, catch: (cause) => storageError(file, cause) })
 
-/** Fails if the file was copied without its write-ahead log, and therefore lacks the newest runes. */
+/** Fails if the file was copied without its write-ahead log, because it then lacks the newest runes. */
 const checkWhole = (file: string): Effect.Effect<void, StorageError> =>
   attempt(file, () => {
     if (WalMark.isBare(file)) throw new StorageError(WalMark.refusal(file))
   })
 
-/** State of a fold over the home stream: the archived streams, the segments, and the unfinished erasures. */
+/** State of a fold over the home stream: archived streams, segments, and unfinished erasures. */
 interface Moved {
   readonly archived: ReadonlyArray<string>
   readonly unfinished: ReadonlyArray<Erasing>
@@ -127,12 +127,12 @@ interface Restored {
   readonly admission: AdmissionState
   readonly newest: Map<string, number>
   readonly archived: Set<string>
-  /** Unfinished erasures, by the eventId of the rune to erase. Updated while the log is open. */
+  /** Unfinished erasures, by the eventId of the rune to erase. Kept up to date while the log is open. */
   readonly unfinished: Map<number, Erasing>
-  /** Segments, by the eventId of their first rune. Updated while the log is open. */
+  /** Segments, by the eventId of their first rune. Kept up to date while the log is open. */
   readonly told: Map<number, Made>
   readonly checked: Checked | null
-  /** Snapshots of states that took many runes to fold, saved so that the next start reads only later runes. */
+  /** Snapshots of states that were folded from many runes, saved so that the next start reads only later runes. */
   readonly worth: ReadonlyArray<SnapshotOrder>
 }
 
@@ -182,7 +182,7 @@ const tellGap = Effect.fnUntraced(function* ({ home }: Rules, service: EventLog[
   yield* Effect.catch(told, (error) => Effect.logError(`nobody is mailed of it: ${error.message}`))
 })
 
-/** Reports missing acknowledged runes. `behind`: description of the loss; undefined if no runes are missing. */
+/** Reports missing acknowledged runes. `behind`: description of what is missing; undefined if no runes are missing. */
 const tellingOf = Effect.fnUntraced(function* (behind: string | undefined, rules: Rules, service: EventLog["Service"]) {
   if (behind === undefined) return service
   yield* tellGap(rules, service, behind)
@@ -233,8 +233,8 @@ const restore = Effect.fnUntraced(function* (
 const KEEP_EVERY = 512
 
 /**
- * Saves states, so that the next start need not fold them again: from time to time, and when the log closes. Only
- * states at durable runes are saved.
+ * Saves states from time to time and when the log closes, so that the next start need not fold them again. Only states
+ * at durable runes are saved.
  */
 const keepStates = (
   log: SqliteLog,
@@ -244,7 +244,7 @@ const keepStates = (
 ): Effect.Effect<void> => {
   const { archives, home } = rules
   const guardedKinds = new Set(rules.guard.kinds)
-  /** By stream: the number of guarded runes since the guard's state was saved, and the newest of them. */
+  /** For each stream: number of guarded runes since the guard's state was saved, and eventId of the newest of them. */
   const changed = new Map<string, { count: number; eventId: number }>()
   let isHomeChanged = false
   let { checked } = restored
@@ -295,7 +295,7 @@ const keepStates = (
   })
 }
 
-/** Saves a copy of a store next to it, readable only by its owner. The copy is on disk when this returns. */
+/** Saves a copy of a store next to it, readable only by its owner. When this returns, the copy is on disk. */
 const keep = (database: Database, file: string, copy: string): void => {
   const part = `${copy}.part`
   try {
@@ -326,8 +326,7 @@ const migrate = Effect.fnUntraced(function* (options: Options, giveUpAfter: Dura
         const copy = `${file}.schema-${version}`
         if (version !== undefined) keep(database, file, copy)
         Migrations.migrate(database, file)
-        // closing this connection can move the write-ahead log into the file and delete the log, so clear the file's
-        // mark
+        // closing this connection can move the write-ahead log into the file and delete it, so clear the file's mark
         database.exec("PRAGMA user_version = 0")
         return version === undefined ? undefined : { version, copy }
       })
@@ -342,7 +341,7 @@ const migrate = Effect.fnUntraced(function* (options: Options, giveUpAfter: Dura
 const prepare = (options: Options, giveUpAfter: Duration.Duration) =>
   Effect.andThen(checkWhole(options.file), Effect.andThen(makeFile(options.file), migrate(options, giveUpAfter)))
 
-/** A connection for reading, used on this thread in small pieces. */
+/** Opens a connection for reading on this thread, in small pieces. */
 const reading = (file: string): Effect.Effect<Database, StorageError, Scope.Scope> =>
   Effect.acquireRelease(
     attempt(file, () => openStore({ file, readOnly: true })),
@@ -427,7 +426,7 @@ const writable = (
     return Context.make(EventLog, yield* tellingOf(opened.behind, rules, service)).pipe(Context.add(Log, log))
   })
 
-/** Pause (ms) of a background check per thousand runes, which take some 5 ms: a tenth of a core. */
+/** Pause (ms) of a background check per thousand runes. These take some 5 ms, so the check uses a tenth of a core. */
 const IDLE = 40
 
 const idly = (file: string): Walk => walkThere(file, IDLE)
@@ -439,7 +438,7 @@ const idly = (file: string): Walk => walkThere(file, IDLE)
 export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
   Layer.effectContext(writable(openThreaded, (file) => walkThere(file), idly)(options))
 
-/** Like `layer`, but without a thread: for tests with virtual time, and for environments without threads. */
+/** Like `layer`, but without a thread. For tests with virtual time, and for environments that have no threads. */
 export const layerInline = (
   options: Options,
   disk?: InlineDisk
@@ -459,7 +458,7 @@ const readable = Effect.fnUntraced(function* (file: string) {
   const folder = segmentsOf(file)
   const segments = new Segments(folder, [])
   let known = "[]"
-  // read the list each time, because the daemon can move more runes to segments at any time
+  // read the list each time, because the daemon can move more runes to segments meanwhile
   const now = () => {
     const all = listed(file)
     const text = JSON.stringify(all)
@@ -478,6 +477,6 @@ const readable = Effect.fnUntraced(function* (file: string) {
   return StoreEventLog.makeReadOnly(of, rules, file)
 })
 
-/** Reads even while a daemon writes to the file. Appends fail. The head is read from the store each time. */
+/** A log that reads even while a daemon writes to the file. Appends fail. The head is read from the store each time. */
 export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError, LogRules> =>
   Layer.effect(EventLog, readable(options.file))

@@ -1,8 +1,8 @@
 /**
  * SqlReader: reads runes from a store's table.
  *
- * Each row names the previous row of its stream, and a stream is read along these links. The link costs an append only
- * one more number. An index would make appends a third slower.
+ * Each row names the previous row of its stream, and a stream is read by following these links. A link makes a row only
+ * one number larger; an index would make appends a third slower.
  */
 import { type Duration, Effect } from "effect"
 import type { Selection } from "./EventLog.ts"
@@ -15,9 +15,9 @@ import type { StoredRune } from "./StoredRune.ts"
 export const PAGE_ROWS = 256
 /** Maximum range of eventIds that one query scans. */
 const PAGE_SPAN = 10_000
-/** Maximum bytes of payload in one piece of a stream; a larger payload is a piece by itself. */
+/** Maximum payload bytes in one piece of a stream. A payload that exceeds it is a piece by itself. */
 export const PAGE_BYTES = 1024 * 1024
-/** Maximum number of rows of a stream that one query follows backwards. */
+/** Maximum number of rows that one query reads when it follows a stream backwards. */
 const STEPS_BACK = 2_000
 /** Maximum number of prepared statements in the cache. */
 const MAX_PREPARED = 128
@@ -29,7 +29,7 @@ export interface Options {
   readonly giveUpAfter: Duration.Duration
 }
 
-/** Position of a rune, and of the previous rune of its stream. */
+/** Position of a rune, and position of the previous rune of its stream. */
 interface Place {
   readonly id: number
   readonly prev: number
@@ -44,7 +44,7 @@ const among = (column: string, values: ReadonlyArray<string>): Condition => [
   ...values
 ]
 
-/** SQL condition: the actor is one of these. `tool/builder/` matches all actors below it. */
+/** Returns an SQL condition: the actor is one of these. `tool/builder/` matches all actors below it. */
 const isOneOf = (actors: ReadonlyArray<string>): Condition => {
   const whole = among(
     "actor",
@@ -68,7 +68,7 @@ const together = (conditions: ReadonlyArray<Condition>): Condition => [
   ...conditions.flatMap(([, ...values]) => values)
 ]
 
-/** Rows are read as arrays of values, because row objects of node:sqlite take twice as long. */
+/** Rows are read as arrays of values, because `node:sqlite` takes twice as long to create row objects. */
 const RUNES = `SELECT ${COLUMNS.map((column) => `runes.${column}`).join(", ")} FROM`
 
 const BACK = `
@@ -104,7 +104,7 @@ class Queries {
     return { runes, cursor: runes.length < limit ? start : runes.at(-1)!.eventId - 1 }
   }
 
-  /** Positions of a stream's runes, from its rune `newest` back to `after`, newest first. */
+  /** Positions of a stream's runes, from its rune `newest` back to the position `after`, newest first. */
   back(newest: number, after: number, count: number): ReadonlyArray<Place> {
     const rows = this.statement(BACK).all(newest, after, Math.min(count, STEPS_BACK)) as unknown as ReadonlyArray<
       readonly [id: number, prev: number, bytes: number | null]

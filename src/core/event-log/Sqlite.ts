@@ -1,6 +1,6 @@
 /**
- * Sqlite: the interface of SQLite that the log uses, and its implementation with `node:sqlite`. The storage simulation
- * runs the log with another build of SQLite, on a simulated disk.
+ * Sqlite: the interface through which the log uses SQLite, and its implementation with `node:sqlite`. The storage
+ * simulation runs the log with another build of SQLite, on a simulated disk.
  *
  * The types describe only the used part of `node:sqlite`, so the objects of `node:sqlite` have these types. At run time
  * this module uses no npm packages, because the log's threads load it.
@@ -14,7 +14,7 @@ export type Output = { readonly [column: string]: SQLOutputValue }
 export interface Statement {
   run(...parameters: Array<Value>): unknown
   get(...parameters: Array<Value>): Output | undefined
-  /** Rows as objects, or as arrays of values after `setReturnArrays(true)`. */
+  /** Returns rows as objects; after `setReturnArrays(true)`, as arrays of values. */
   all(...parameters: Array<Value>): ReadonlyArray<Output>
   setReturnArrays(enabled: boolean): void
 }
@@ -30,7 +30,7 @@ export interface Database {
 
 export interface Sqlite {
   readonly open: (file: string, options?: { readonly readOnly?: boolean }) => Database
-  /** A missing file is not an error. */
+  /** Deletes a file. A missing file is not an error. */
   readonly remove: (file: string) => void
 }
 

@@ -1,5 +1,5 @@
 /**
- * SqliteLog: the durable log, for use on the actors' thread. `ThreadedLog` uses the database in a separate thread.
+ * SqliteLog: the durable log, for use on the actors' thread. `ThreadedLog` accesses the database in a separate thread.
  * `InlineLog` commits on the same thread, with the same store code, for the simulator and for environments without
  * threads.
  *
@@ -37,7 +37,7 @@ export interface Options {
   readonly giveUpAfter: number
 }
 
-/** An open store. `log` creates the log over it when the restored state is known. */
+/** An open store. `log` creates the log for this store when the restored state is known. */
 export interface OpenStore {
   readonly opened: Opened
   readonly log: (parts: Parts) => Effect.Effect<SqliteLog, never, Scope.Scope>
@@ -72,7 +72,7 @@ export abstract class SqliteLog extends AdmittingLog {
     return shareOf(this.flight.owners + ready)
   }
 
-  /** Throws if the storage has failed permanently, so that no caller waits for a log that accepts no more runes. */
+  /** Throws if the storage has failed permanently, so that no caller waits for a log that no longer accepts runes. */
   append(unit: Unit): boolean {
     if (this.failure !== undefined) throw this.failure
     this.admission.take(unit, false)
@@ -101,10 +101,10 @@ export abstract class SqliteLog extends AdmittingLog {
     if (this.failure === undefined) this.carryOut({ _tag: "Position", name, eventId })
   }
 
-  /** The change is durable when the effect completes. */
+  /** Changes the store. The change is durable when the effect completes. */
   abstract change(change: Change): Effect.Effect<void, StorageError>
 
-  /** Undefined: there are too few runes. */
+  /** Moves the oldest runes to a segment. Undefined: there are too few runes. */
   abstract seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError>
 
   /** Completes when the storage has failed permanently. */
@@ -116,7 +116,7 @@ export abstract class SqliteLog extends AdmittingLog {
     else this.idlers.push(() => resume(Effect.void))
   })
 
-  /** Call this after `settled`. */
+  /** Closes the log. Call this after `settled`. */
   abstract readonly close: Effect.Effect<void>
 
   protected abstract send(unit: Unit): void
@@ -179,7 +179,7 @@ const stopped = (thread: LogWorker): Effect.Effect<void> =>
 
 class ThreadedLog extends SqliteLog {
   private readonly thread: LogWorker
-  /** Appends that are sent in the next message to the thread. */
+  /** Appends that the next message to the thread will contain. */
   private batch: Array<Unit> = []
   private seen = 0
   private orders = 0
@@ -324,7 +324,7 @@ export const openThreaded = (options: Options): Effect.Effect<OpenStore, Storage
 const QUIET = "200 millis"
 const PAUSE = "20 millis"
 
-/** The disk of a log without a thread: the real disk, or a simulated one. */
+/** The disk that a log without a thread uses: the real disk or a simulated one. */
 export interface InlineDisk {
   readonly open: (options: StoreOptions) => LogStore
   /** `seek` runs before a group is written. `settle` runs when the group is durable, before its owners are notified. */

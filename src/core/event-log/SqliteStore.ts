@@ -1,6 +1,6 @@
 /**
  * SqliteStore: writes the log's runes to one table, with a few fixed prepared statements. Hash chains are computed
- * here, at the insert, so that they take no time on the actors' thread.
+ * here, when runes are inserted, so that this takes no time on the actors' thread.
  *
  * `commit` is one transaction and one sync. If it fails, no row was written, and the chains are unchanged. Each row
  * names the previous row of its stream, so that a stream can be read backwards from its newest rune without an index.
@@ -34,7 +34,7 @@ export type PutBack = ReadonlyArray<readonly [eventId: number, payload: string]>
 const COLUMNS = ALL_COLUMNS.filter((column) => column !== "cause")
 const WIDTH = COLUMNS.length
 const HOLES = `(${Array.from({ length: WIDTH }, () => "?").join(",")})`
-/** Number of rows in the multi-row INSERT. The other INSERT has one row. */
+/** Number of rows in the multi-row INSERT. The other INSERT inserts a single row. */
 const MANY = 8
 
 const PAGE_BYTES = 4096
@@ -43,17 +43,17 @@ export const SOME_BYTES = 500_000
 export const MUCH_BYTES = 1_000_000
 /** Number of pages (8 MB) that the write-ahead log exceeds only if a reader prevents its checkpoint. */
 const SWOLLEN_PAGES = 2_048
-/** Estimated size (bytes) in the write-ahead log of a row without its payload, and of a commit without its rows. */
+/** Estimated size (bytes) in the write-ahead log: of a row without its payload, and of a commit without its rows. */
 const ROW_BYTES = 350
 const COMMIT_BYTES = 3 * PAGE_BYTES
 
 /**
- * Checkpoints the write-ahead log into the file and truncates the log, because it contains old versions of pages.
+ * Checkpoints the write-ahead log into the file, then truncates the log, because it contains old versions of pages.
  * Throws if a reader uses the log.
  */
 export const emptyWal = (database: Database): void => {
   const { busy } = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { readonly busy: number }
-  // SQLITE_BUSY: a reader uses the log at this moment
+  // SQLITE_BUSY: a reader is using the write-ahead log
   if (busy !== 0) throw Object.assign(new Error("the database is locked"), { errcode: 5 })
 }
 
@@ -73,15 +73,15 @@ export class SqliteStore {
   private readonly guarded: ReadonlySet<string>
   private readonly valuesOfOne: Array<Value> = Array.from({ length: WIDTH }, () => null)
   private readonly valuesOfMany: Array<Value> = Array.from({ length: WIDTH * MANY }, () => null)
-  /** The newest rune of each stream after the last commit. */
+  /** The newest rune of each stream, after the last commit. */
   readonly heads = new Map<string, Head>()
-  /** The newest rune of each stream that the current transaction has changed. */
+  /** The newest rune of each stream that the current transaction has appended to. */
   private readonly pending = new Map<string, Head>()
   /** Approximate number of bytes written since the last checkpoint. */
   bytes = 0
-  /** Whether the write-ahead log is so large that a reader must have prevented its checkpoint. */
+  /** True if the write-ahead log is so large that a reader must have prevented its checkpoint. */
   isSwollen = false
-  /** Position of the newest rune in a segment; 0 if there is none. Rows up to it are, or will soon be, deleted. */
+  /** Position of the newest rune in a segment; 0 if there is none. Rows up to this position are deleted, or will be. */
   left = 0
 
   constructor({ file, guarded, home, maxBytes, seals }: StoreOptions, sqlite = nodeSqlite) {
@@ -109,7 +109,7 @@ export class SqliteStore {
     }
   }
 
-  /** Writes all rows or none. */
+  /** Writes all rows, or none of them. */
   commit(rows: ReadonlyArray<Row>): void {
     let bytes = COMMIT_BYTES
     try {
@@ -136,13 +136,13 @@ export class SqliteStore {
     this.bytes += bytes
   }
 
-  /** Sets the newest rune of a stream to a rune that is already stored. */
+  /** Sets the newest rune of a stream to a rune that is already in the store. */
   restore(stream: string, kind: string, { eventId, hash, seq }: Pick<Head, "eventId" | "seq" | "hash">): void {
     const row = { event_id: eventId, hash, kind, seq }
     this.heads.set(stream, this.headAfter(row, this.heads.get(stream)?.guarded ?? 0))
   }
 
-  /** Returns the stream's newest rune after this row. `guarded`: that of the previous newest rune. */
+  /** Returns the stream's newest rune (head) after this row. `guarded`: the value of `guarded` in the previous head. */
   headAfter(row: Pick<RuneRow, "event_id" | "hash" | "kind" | "seq">, guarded: number): Head {
     return {
       eventId: row.event_id,
@@ -153,7 +153,7 @@ export class SqliteStore {
     }
   }
 
-  /** The previous rune of the same stream; undefined if there is none. */
+  /** The previous rune of the same stream; undefined if the stream has no earlier rune. */
   linkBefore({ prev, stream }: { readonly prev: number; readonly stream: string }): Link | undefined {
     if (prev === 0) return undefined
     this.link ??= this.database.prepare("SELECT event_id AS eventId, seq, hash FROM runes WHERE event_id = ?")
@@ -163,12 +163,12 @@ export class SqliteStore {
     return head?.eventId === prev ? head : undefined
   }
 
-  /** The newest rune of a stream that was moved to a segment; undefined if there is none. */
+  /** The newest rune of a stream in the segments; undefined if the stream has no runes in segments. */
   leftHead(stream: string): Head | undefined {
     return this.left === 0 ? undefined : leftHeadsIn(this.database, stream)[0]
   }
 
-  /** The newest rune in a segment of each stream that has runes in segments. */
+  /** The newest rune in the segments of each stream that has runes there. */
   get leftHeads(): ReadonlyArray<SegmentHead> {
     return this.left === 0 ? [] : leftHeadsIn(this.database)
   }
@@ -179,7 +179,7 @@ export class SqliteStore {
     this.left = Math.max(this.left, made.last)
   }
 
-  /** Lists this file instead of the segments that it replaces. The change is durable when this method returns. */
+  /** Lists this file in place of the segments that it replaces. The change is durable when this method returns. */
   forget(made: Made): void {
     this.transaction(() => {
       this.database.prepare("DELETE FROM segments WHERE last <= ?").run(made.last)
@@ -187,7 +187,9 @@ export class SqliteStore {
     })
   }
 
-  /** In the transaction of the rune that records the change, so that a copy of the store has both or none. */
+  /**
+   * Updates the list of segments in the transaction of the rune about it, so that a copy of the store has both or none.
+   */
   private listTold({ kind, stream, text }: Row): void {
     if (stream !== this.home) return
     if (kind !== "segment.sealed" && kind !== "segment.rewritten" && kind !== "log.begins") return
@@ -222,7 +224,7 @@ export class SqliteStore {
     return Number(changes)
   }
 
-  /** Releases free pages to the file system. Returns whether at least `worth` more pages are free. */
+  /** Releases free pages to the file system. Returns true if at least `worth` more pages are free. */
   giveBack(pages: number, worth: number): boolean {
     const { auto_vacuum: way } = this.database.prepare("PRAGMA auto_vacuum").get() as { readonly auto_vacuum: number }
     const free = () =>
@@ -239,7 +241,7 @@ export class SqliteStore {
     return row?.event_id ?? 0
   }
 
-  /** For payloads that an older agentd had moved elsewhere. The change is durable when this method returns. */
+  /** Writes back payloads that an older agentd had moved elsewhere. The change is durable when this method returns. */
   putBack(payloads: PutBack): void {
     this.transaction(() => {
       const allow = this.database.prepare("INSERT OR IGNORE INTO erasing VALUES (?)")
@@ -254,8 +256,8 @@ export class SqliteStore {
   }
 
   /**
-   * Removes texts of a payload from the file; the rest of the payload stays. A second call has no further effect.
-   * Throws if the remaining payload does not have the hash `left`.
+   * Erases text in a payload from the file; the rest of the payload stays. Repeating this has no further effect. Throws
+   * if the remaining payload does not have the hash `left`.
    */
   rewrite({ eventId, fields, left }: Erasing): void {
     const row = this.database.prepare("SELECT payload FROM runes WHERE event_id = ?").get(eventId) as
@@ -284,7 +286,7 @@ export class SqliteStore {
     this.bytes = 0
   }
 
-  /** An error is ignored, because the next commit gets the same error and reports it. */
+  /** Ignores an error, because the next commit gets the same error and reports it. */
   checkpoint(): void {
     this.bytes = 0
     try {
@@ -305,7 +307,7 @@ export class SqliteStore {
     try {
       WalMark.clear(this.database)
     } catch {
-      // the disk accepts no writes, so the write-ahead log also stays next to the file
+      // the disk accepts no writes, so the write-ahead log stays next to the file
     }
     this.checkpoint()
     this.database.close()

@@ -2,8 +2,8 @@
  * StateFolder: checks the state directory of a store before anything in it is touched.
  *
  * Guarantees: the check opens, creates and changes no file. A directory is refused if it belongs to another user, or if
- * other users can write to it. It is also refused if it contains a symbolic link or another user's file, because a
- * write could then change any file of this user.
+ * other users can write to it. The directory is also refused if it contains a symbolic link or another user's file,
+ * because a write could then change any file of this user.
  */
 import { Effect, Schema } from "effect"
 import { lstatSync, readdirSync, type Stats, statSync } from "node:fs"
@@ -23,7 +23,7 @@ const isForeign = (stat: Stats): boolean => process.getuid !== undefined && stat
 const objectionTo = (folder: string): StateFolderRefused | undefined => {
   const link = lstatSync(folder, { throwIfNoEntry: false })
   if (link === undefined) return undefined
-  // a link that root has made is part of the machine's normal setup
+  // a symbolic link that belongs to root is part of the machine's normal setup
   if (isForeign(link) && (link.uid !== 0 || !link.isSymbolicLink())) {
     return refused(`The state directory ${folder} belongs to user ${link.uid}, not to you.`, OTHER)
   }
@@ -56,7 +56,7 @@ const objectionTo = (folder: string): StateFolderRefused | undefined => {
   return undefined
 }
 
-/** Fails if it is not safe to write to the directory. A missing directory is accepted, because it can be created. */
+/** Fails if it is not safe to write to the directory. A missing directory is accepted, because it will be created. */
 export const check = (folder: string): Effect.Effect<void, StateFolderRefused> =>
   Effect.suspend(() => {
     try {

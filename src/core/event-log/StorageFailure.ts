@@ -58,7 +58,7 @@ const moved = [
 /** Reasons of temporary errors: a lock of another connection, a full disk, a temporary disk error. */
 const passing = new Set(["locked", "full", "io"])
 
-/** SQLite's result code for each error code of the file system. */
+/** SQLite's result code that corresponds to each error code of the file system. */
 const ofErrno: { readonly [code: string]: number } = {
   EIO: 10,
   ENOSPC: 13,
@@ -77,7 +77,7 @@ const codeOf = (cause: unknown): number | undefined =>
   sqliteCodeOf(cause) ??
   (cause instanceof Error && "code" in cause && typeof cause.code === "string" ? ofErrno[cause.code] : undefined)
 
-/** Leaves a StorageError unchanged. `where`: the file, or another name of the store. */
+/** Converts an error; a StorageError stays unchanged. `where`: the file, or another name of the store. */
 export const storageError = (where: string, cause: unknown): StorageError => {
   if (cause instanceof StorageError) return cause
   const detail = cause instanceof Error ? cause.message : String(cause)

@@ -15,7 +15,7 @@ import { type Database, nodeSqlite, openStore, using } from "./Sqlite.ts"
 import { storageError } from "./StorageFailure.ts"
 import { copyThread } from "./ThreadFile.ts"
 
-/** `into` must not exist yet. */
+/** Copies a store. The file `into` must not exist yet. */
 export const copy = (file: string, into: string): Effect.Effect<void, StorageError> =>
   Effect.acquireUseRelease(
     Effect.sync(() => {
@@ -35,7 +35,7 @@ export const copy = (file: string, into: string): Effect.Effect<void, StorageErr
 export interface Facts {
   /** Schema version; 0 for an empty file. */
   readonly schema: number
-  /** Position of the newest rune; 0 if there is none. */
+  /** Position of the newest rune; 0 if the copy has no runes. */
   readonly head: number
   /** When the newest rune was appended, in ms since the epoch; 0 if that is not known. */
   readonly at: number
@@ -60,7 +60,7 @@ export const facts = (file: string): Effect.Effect<Facts, StorageError> =>
     catch: (cause) => storageError(file, cause)
   })
 
-/** Migrates a copy from an older agentd to the current schema. Fails for a copy from a newer agentd. */
+/** Migrates a copy of an older agentd's store to the current schema. Fails if the store is from a newer agentd. */
 export const bringUpToDate = (file: string): Effect.Effect<void, StorageError> =>
   Effect.try({
     try: () => using(openStore({ file }), (database) => Migrations.migrate(database, file)),

@@ -1,6 +1,6 @@
 /**
- * StoreEventLog: the EventLog service over any log and store. Runes are appended through the log and read page by page.
- * A subscription combines both.
+ * StoreEventLog: implements the EventLog service with any log and store. Runes are appended through the log, and read
+ * page by page. A subscription combines both.
  */
 import { Effect, Fiber, Option, Queue, Semaphore, Stream } from "effect"
 import { UnreadableParts } from "./UnreadableParts.ts"
@@ -58,11 +58,11 @@ export interface Writable {
   readonly failed: Effect.Effect<StorageError>
   readonly keep: (order: SnapshotOrder) => void
   readonly positions: Positions
-  /** The change is durable when the effect completes. */
+  /** Changes the store. The change is durable when the effect completes. */
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
   /** Erasures that were begun but not finished, by the eventId of the rune to erase. */
   readonly unfinished: ReadonlyMap<number, Erasing>
-  /** Parts for moving runes to segments; omitted for a log without a file. */
+  /** Objects with which runes are moved to segments; omitted for a log without a file. */
   readonly segments?: SegmentLog.Parts & { readonly moved: StreamFold<unknown> }
   /** Completes when no append waits for the disk. */
   readonly settled: Effect.Effect<void>
@@ -87,7 +87,7 @@ const archiving = (
     }).pipe(Effect.uninterruptible, lock.withPermit)
 }
 
-/** By the eventId of the rune whose texts were erased. */
+/** Reads the erasures, each by the eventId of the erased rune. */
 const erasuresIn = (queries: LogQueries, home: string): Effect.Effect<ReadonlyMap<number, Erasing>, StorageError> =>
   Stream.runFold(
     queries.reads.read({ stream: home, kinds: ["rune.erasing"] }),
@@ -98,7 +98,7 @@ const erasuresIn = (queries: LogQueries, home: string): Effect.Effect<ReadonlyMa
     }
   )
 
-/** Kinds of runes whose texts are part of states, so that they are never erased. */
+/** Kinds of runes whose text is part of states. Their text is never erased. */
 const KEPT = new Set([
   "stream.checkpoint",
   "segment.sealed",
@@ -114,7 +114,7 @@ const KEPT = new Set([
 
 const unerasable = (kind: string, message: string): RuneRefused => new RuneRefused({ kind, rule: "erase", message })
 
-/** Finds the erasable texts of a rune, and computes the payload without them. */
+/** Finds the erasable text of a rune, and computes the payload without this text. */
 const looking = ({ archives, reader }: Writable, rules: Rules) =>
   Effect.fnUntraced(function* (eventId: number) {
     const [stored] = eventId < 1 ? [] : yield* reader.at([eventId])
@@ -140,7 +140,7 @@ const looking = ({ archives, reader }: Writable, rules: Rules) =>
     return { found, paths, left: { text: left, hash: hashPayload(left) } }
   })
 
-/** Erases the texts of one rune at a time; each step is durable before the next. */
+/** Erases the text of one rune at a time. Each step is durable before the next one begins. */
 const erasing = (
   of: Writable,
   rules: Rules,
@@ -156,7 +156,7 @@ const erasing = (
 
   const look = looking(of, rules)
 
-  /** Carries out all steps of an erasure. Repeating a step that was already done has no effect. */
+  /** Performs all steps of an erasure. Repeating a step that was already done has no effect. */
   const finish = (begun: Erasing) =>
     Effect.gen(function* () {
       const { by, eventId, stream } = begun
@@ -181,7 +181,7 @@ const erasing = (
         yield* finish(begun)
         return found
       }).pipe(Effect.uninterruptible, lock.withPermit),
-    /** Finishes the erasures that a killed daemon had begun. */
+    /** Finishes the erasures that a killed daemon has left unfinished. */
     resume: Effect.suspend(() =>
       Effect.forEach(
         [...unfinished.values()],
@@ -197,7 +197,7 @@ const erasing = (
   }
 }
 
-/** Updates the runes in memory and the newest rune of each stream, and counts runes for snapshots. */
+/** Updates the runes in memory and the newest rune of each stream, and counts runes until the next snapshots. */
 const follow = (
   { log, newest }: Writable,
   {
@@ -252,7 +252,7 @@ const skipping =
     Effect.gen(function* () {
       const text = `${subscriber} goes on without rune ${eventId}: ${message}`
       yield* Effect.logError(`runes: ${text}`)
-      // a skipped report is not reported, because that would never end
+      // do not report a skipped report, because that would never end
       if (rune?.kind === "invariant.violated" || !admission.isOpen(home)) return
       const { actor = "", kind = "", stream = home } = rune ?? {}
       const payload = { rule: "INV-RUNE-READ", severity: "ERROR", kind, actor, stream, message: text }
@@ -262,10 +262,10 @@ const skipping =
       yield* Effect.catch(told, (error) => Effect.logError(`nobody is mailed of it: ${error.message}`))
     })
 
-/** Key of the guard's fold. No feature's fold has this name, because of the angle brackets. */
+/** Key of the guard's fold. The angle brackets ensure that no feature's fold has the same name. */
 const ITS_GUARD = "<guard>"
 
-/** Recovers a stream, and in the same pass restores the guard's states for it. */
+/** Recovers a stream and, while its runes are read, restores the guard's states for the stream. */
 const recoveringGuard = (
   admission: AdmissionState,
   recover: EventLog["Service"]["recover"]
@@ -282,7 +282,7 @@ const recoveringGuard = (
     })
 }
 
-/** Finishes, in the background, the work that a killed daemon had begun: segments, erasures, then archives. */
+/** Finishes in the background what a killed daemon has left unfinished: segments, then erasures, then archives. */
 const resuming = (
   { archives, segments, unfinished }: Writable,
   lock: Semaphore.Semaphore,
@@ -304,16 +304,16 @@ const resuming = (
   )
 }
 
-/** Number of permits of the semaphore `files`. A check takes one permit; deleting segments takes all of them. */
+/** Number of permits of the semaphore `files`. A check takes one permit; a deletion of segments takes all of them. */
 const READERS = 1_000
 
 interface Locks {
   readonly lock: Semaphore.Semaphore
-  /** Guards the segment files: a check of the whole log takes a permit while it reads them. */
+  /** Protects the segment files: a check of the whole log holds a permit while it reads them. */
   readonly files: Semaphore.Semaphore
 }
 
-/** The methods that move the oldest runes to segments, and that delete segments if no check is reading the files. */
+/** The methods that move the oldest runes to segments, and that delete segments while no check is reading the files. */
 const sealingOf = (
   { archives, log, segments }: Writable,
   rules: Rules,
@@ -334,14 +334,14 @@ const sealingOf = (
     sealed: Effect.sync(() => ({ last: all.last, bytes: all.bytes, deleted: all.deleted })),
     forget: (which) =>
       Effect.suspend(() => {
-        // nothing is deleted while a stream is halted, because its damage can still be repaired
+        // delete nothing while a stream is halted, because its damage can still be repaired
         if (log.admission.stops.length > 0) return Effect.succeed(undefined)
         return Effect.map(files.withPermitsIfAvailable(READERS)(forget(which)), Option.getOrUndefined)
       }).pipe(lock.withPermit)
   }
 }
 
-/** The methods that check the whole log, and that report the parts of streams that were set aside. */
+/** The methods that check the whole log, and that report which parts of streams were set aside. */
 const healthOf = (
   { archives, checked = null }: Writable,
   rules: Rules,
@@ -401,7 +401,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   const parts = { ...of, segments: of.segments, append: appender.append, home: rules.home, erasures, lock }
   yield* resuming(of, lock, { erasures: eraser.resume, archives: OldArchives.restoreAll(parts) })
   const subscribe = (selection: Selection) => queries.subscribe(selection, recent)
-  // at the end, waiting appends are still written and reported
+  // when the log closes, waiting appends are still written and reported
   yield* Effect.addFinalizer(() =>
     appender.close.pipe(
       Effect.andThen(settled),

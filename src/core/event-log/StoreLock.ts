@@ -28,28 +28,28 @@ import { storageError } from "./StorageFailure.ts"
 import { errorOf } from "./GroupCommit.ts"
 import { moved, StorePlace } from "./StorePlace.ts"
 
-/** Another daemon holds the store. The pid and socket of that daemon are null if they are not known. */
+/** Error: another daemon holds the store. The pid and socket of that daemon are null if they are not known. */
 export class StoreInUse extends Schema.TaggedError<StoreInUse>()("StoreInUse", {
   message: Schema.String,
   remedy: Schema.String,
   folder: Schema.String,
   pid: Schema.NullOr(Schema.Int),
   socket: Schema.NullOr(Schema.String),
-  /** Host name of the holder's machine, if that is another machine; otherwise null. */
+  /** Host name of the holder's machine if that is another machine; null if it is this one. */
   host: Schema.NullOr(Schema.String)
 }) {}
 
 export interface Options {
   /** The state directory; created if missing. */
   readonly folder: string
-  /** Socket of this daemon, reported to other processes that want to use the store; null if there is none. */
+  /** Socket of this daemon, for other processes that want to use the store; null if the daemon has none. */
   readonly socket: string | null
 }
 
-/** How long (ms) a daemon retries to get the lock. Two daemons that start at the same time can refuse each other. */
+/** How long (ms) a daemon tries to get the lock. Two daemons that start at the same time can refuse each other. */
 const SETTLE = 250
 
-/** Name of the store's database, and name of the lock file. */
+/** Names of the store's database and of the lock file. */
 const [STORE, LOCK] = [StoreOwner.STORE, "lock.db"] as const
 
 export const holderOf = StoreOwner.noted
@@ -98,7 +98,7 @@ const makeFile = (path: string): void => {
   }
 }
 
-/** Throws StoreInUse if another process holds the store. */
+/** Acquires the lock. Throws StoreInUse if another process holds the store. */
 const look = ({ folder }: Options): void => {
   const holder = seen(folder)
   if (holder !== undefined) throw inUse(folder, holder)
@@ -111,7 +111,7 @@ const lock = (options: Options): DatabaseSync => {
   const database = new DatabaseSync(path, { timeout: SETTLE })
   try {
     database.exec("BEGIN EXCLUSIVE")
-    // finds a daemon that started at the same time and has locked another file with the same name
+    // finds a daemon that started at the same time and has locked a different file of the same name
     look(options)
     writeHolder(options)
     return database

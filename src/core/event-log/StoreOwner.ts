@@ -1,7 +1,7 @@
 /**
  * StoreOwner: finds the process that holds a store, without using the lock file. A user can delete that file, and some
- * file systems do not support locks. The search uses the note that the holder wrote about itself, and the processes
- * that have the database open for writing.
+ * file systems do not support locks. The search uses two sources: the note in which the holder has described itself,
+ * and the list of processes that have the database open for writing.
  *
  * Guarantees: the search changes nothing. A holder on another machine counts until its note is deleted, because this
  * machine cannot know whether that process is alive. On this machine, a note counts only while exactly that process is
@@ -18,7 +18,7 @@ const Holder = Schema.Struct({
   pid: Schema.Int,
   socket: Schema.NullOr(Schema.String),
   host: Schema.optionalKey(Schema.String),
-  /** `boot` is the id of the machine's boot; `start` is when the process started, in clock ticks since that boot. */
+  /** `boot`: id of the machine's boot. `start`: when the process started, in clock ticks since that boot. */
   boot: Schema.optionalKey(Schema.String),
   start: Schema.optionalKey(Schema.String)
 })
@@ -39,12 +39,12 @@ const bootOf = (): string | undefined => textOf("/proc/sys/kernel/random/boot_id
 /** When a process started, in clock ticks since boot; undefined if it has ended, or if its start is not known. */
 const startOf = (pid: number): string | undefined => {
   const text = textOf(`/proc/${pid}/stat`)
-  // the process name can contain any text, so read after its last bracket: the state, and 18 fields later the start
+  // the process name can contain any text: read the state after its last bracket, and the start 18 fields later
   const [state, ...fields] = text?.slice(text.lastIndexOf(")") + 2).split(" ") ?? []
   return state === undefined || state === "Z" || state === "X" ? undefined : fields[18]
 }
 
-/** Path of the holder's note. The note is not in the lock file, because that file cannot be read while it is locked. */
+/** Path of the holder's note. The note is not in the lock file, because a locked lock file cannot be read. */
 export const noteFile = (folder: string): string => join(folder, "lock.json")
 
 /** The holder of the store according to its note; undefined if there is no valid note. */
@@ -68,7 +68,7 @@ export const isElsewhere = ({ boot, host }: Holder): boolean =>
 const isAlive = ({ boot, pid, start }: Holder): boolean =>
   pid !== process.pid && boot !== undefined && boot === bootOf() && start !== undefined && startOf(pid) === start
 
-/** Whether this descriptor of a process is the file, opened for writing. */
+/** Returns true if this file descriptor of a process is the file, opened for writing. */
 const writes = (descriptor: string, name: string, file: fs.Stats): boolean => {
   try {
     if (!fs.readlinkSync(`/proc/${descriptor}`).endsWith(name)) return false
@@ -115,7 +115,7 @@ export const here = (folder: string): number | undefined => {
 }
 
 /**
- * Pid of the process that holds the caller's store; undefined if it is not known. Used in the error message for a
+ * Pid of the process that holds the caller's store; undefined if it is not known. Used in the error message about a
  * daemon that does not answer.
  */
 export const Here = Context.Reference<() => number | undefined>("agentd/event-log/StoreOwner/Here", {

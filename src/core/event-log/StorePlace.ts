@@ -2,7 +2,7 @@
  * StorePlace: checks whether a store's file still has the path at which it was opened. A file that was deleted or moved
  * can still be written, but the written data is lost.
  *
- * Guarantees: if the file system does not answer, a store does not count as moved. At run time this module uses no npm
+ * Guarantees: if the file system does not answer, the store counts as not moved. At run time this module uses no npm
  * packages, because the log's threads load it.
  */
 import { type Stats, statSync } from "node:fs"
@@ -28,7 +28,7 @@ export class StorePlace {
   private readonly file: string
   private readonly first: ReturnType<typeof seen>
 
-  /** Call this after the file was opened. */
+  /** Records which file has the path now. Call this after the file was opened. */
   constructor(file: string) {
     this.file = file
     this.first = seen(file)

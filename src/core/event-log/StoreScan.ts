@@ -10,7 +10,7 @@ import type { Segments } from "./Segments.ts"
 import type { StoredRune } from "./StoredRune.ts"
 import type { Tables } from "./TableCheck.ts"
 
-/** Kinds of runes that decide what is stored about a stream's newest rune when it is moved to a segment. */
+/** Kinds of runes that affect the head (newest rune) which the store keeps for a stream with runes in segments. */
 export interface Marks {
   /** Kinds of runes after which a stream accepts no more runes. */
   readonly seals: ReadonlyArray<string>
@@ -26,7 +26,7 @@ export interface Looked {
   readonly moves: ReadonlyArray<string>
   readonly to: string | null
   readonly payload: string | null
-  /** Whether this rune or an earlier one of its stream has no payload. Invariants then cannot be checked. */
+  /** True if this rune or an earlier one of its stream has no payload, so that invariants cannot be checked. */
   readonly isErased: boolean
 }
 
@@ -36,9 +36,9 @@ export interface Walked {
   readonly streams: number
   readonly problems: ReadonlyArray<Problem>
   readonly erased: ReadonlyArray<Erased>
-  /** The first rune without a payload, by stream. */
+  /** The first rune that has no payload, by stream. */
   readonly bare: ReadonlyMap<string, number>
-  /** Result of the check of the tables; only for a store in a file. */
+  /** Result of the check of the tables. Set only for a store in a file. */
   readonly tables?: Tables
 }
 
@@ -51,10 +51,10 @@ export class StoreScan {
   private hasLeft = 0
   /** The newest rune in the segments, by stream. */
   private readonly heads = new Map<string, Head>()
-  /** False if a segment could not be read, or differs from the store's list. */
+  /** False if a segment could not be read, or if a segment file differs from the store's list. */
   private isComplete = true
 
-  /** `relevant`: kinds of the runes to collect. */
+  /** `relevant`: the kinds of runes to collect. */
   constructor(relevant: ReadonlyArray<string>, { guarded, seals }: Marks = { seals: [], guarded: [] }) {
     this.relevant = new Set(relevant)
     this.seals = new Set(seals)
@@ -122,8 +122,8 @@ export class StoreScan {
   }
 
   /**
-   * The newest runes in the segments, by stream. `segments`: the last position in the segments that are listed now.
-   * Undefined if the segments have changed since the walk began, or if not all were read.
+   * The newest runes in the segments, by stream. `segments`: the last position in the segments that the store lists
+   * now. Undefined if the segments have changed since the walk began, or if not all were read.
    */
   left(segments: number): ReadonlyMap<string, Head> | undefined {
     return this.isComplete && segments === this.hasLeft ? this.heads : undefined

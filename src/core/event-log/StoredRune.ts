@@ -17,7 +17,7 @@ export interface StoredRune extends Header {
   readonly hash: string
 }
 
-/** Returns the parsed payload: empty if the stored payload is null, undefined if it is damaged. */
+/** Returns the parsed payload: empty if no payload is stored, undefined if it is damaged. */
 export const parsePayload = ({ payload }: StoredRune): Payload | undefined => {
   if (payload === null) return {}
   try {
@@ -56,14 +56,14 @@ const toRune = (stored: StoredRune): Result.Result<Rune, StorageError> => {
   })
 }
 
-/** Fails if the payload of a rune is damaged; such a rune is not skipped. */
+/** Converts stored runes. Fails if the payload of a rune is damaged; such a rune is not skipped. */
 export const toRunes = (stored: ReadonlyArray<StoredRune>): Effect.Effect<ReadonlyArray<Rune>, StorageError> =>
   Effect.fromResult(Result.all(stored.map(toRune)))
 
 const isOneOf = (actors: ReadonlyArray<string>, actor: string): boolean =>
   actors.some((name) => (name.endsWith("/") ? actor.startsWith(name) : actor === name))
 
-/** The cursor `after` is ignored. */
+/** Returns true if the rune matches the selection. The selection's `after` is ignored. */
 export const matches = (selection: Selection, rune: Pick<Rune, "stream" | "actor" | "kind" | "at">): boolean =>
   (selection.stream === undefined || rune.stream === selection.stream) &&
   (selection.actor === undefined || rune.actor === selection.actor) &&

@@ -10,25 +10,25 @@ import type { Rune, RuneDraft } from "./Rune.ts"
 import { sealOf, type SnapshotOrder, type SnapshotRow } from "./Snapshot.ts"
 
 export interface StreamFold<S> {
-  /** Name of the scope or the subscriber that has this state. */
+  /** Name of the scope or subscriber to which the state belongs. */
   readonly name: string
-  /** Must rise with every change of `apply` or of the state, because a snapshot of another version is ignored. */
+  /** Must rise with every change of `apply` or of the state, because snapshots of other versions are ignored. */
   readonly version: number
   readonly initial: S
-  /** Whether the stream can contain runes for this fold; if omitted, every stream can. */
+  /** Returns true if the stream can contain runes for this fold; if omitted, every stream can. */
   of?(stream: string): boolean
-  // Declared as methods, so that a table can contain folds with different types of states.
+  // Declared as methods, so that a table can contain folds with states of different types.
   apply(state: S, rune: Rune): S
-  /** Converts the state to JSON and back; omitted if `PlainState` can do that. */
+  /** Converts the state to JSON and back; omitted if `PlainState` can convert it. */
   toPlain?(state: S): unknown
   fromPlain?(plain: unknown): S
-  /** Converts a state that an older version saved before its runes were deleted. Throws if it cannot. */
+  /** Converts a state that an older version of the fold saved before its runes were deleted. Throws if it cannot. */
   fromOlder?(plain: unknown, version: number): S
 }
 
 export interface Recovered<S> {
   readonly state: S
-  /** eventId of the newest rune that the state includes; 0 if it includes none. */
+  /** eventId of the newest rune that the state includes; 0 if it includes no rune. */
   readonly eventId: number
   /** Number of runes that were read to compute the state. */
   readonly read: number
@@ -56,7 +56,7 @@ export const snapshotOf = <S>(stream: string, fold: StreamFold<S>, state: S, eve
   state: Buffer.from(JSON.stringify(plainOf(fold, state)))
 })
 
-/** Creates the draft of a checkpoint rune with the complete state of a stream. */
+/** Creates the draft of a checkpoint rune, which contains the complete state of a stream. */
 export const checkpointOf = (
   stream: string,
   actor: string,
@@ -73,7 +73,7 @@ export const checkpointOf = (
 })
 
 /**
- * Returns the snapshot's state; undefined if the snapshot cannot be trusted. `hashAt`: the hash that the store has for
+ * Returns the snapshot's state; undefined if the snapshot cannot be trusted. `hashAt`: the hash that the store has at
  * the snapshot's rune.
  */
 export const restored = (

@@ -2,8 +2,8 @@
  * StreamIndex: stores the newest rune of each stream, the snapshots, and the positions of subscribers in the side file
  * next to the store. Without this file, a start would have to read the whole store.
  *
- * The tables record the position up to which they are valid, and are written when the store is idle. After a crash they
- * are consistent, but can lack the newest runes. The missing part is read from the store.
+ * The tables are written when the store is idle, and record the position up to which they are valid. After a crash they
+ * are consistent but can lack the newest runes, which are then read from the store.
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import type { Problem } from "./EventLog.ts"
@@ -18,11 +18,11 @@ import { emptyWal, type SqliteStore } from "./SqliteStore.ts"
 /** Number of newest runes whose chains are checked before the store is used. */
 const WINDOW = 5_000
 const PAGE = 1_000
-/** Number of pages after which a long walk saves its results, so that an interrupted start can continue from there. */
+/** Number of pages after which a long walk saves its results, so that an interrupted start can continue there. */
 const KEEP_EVERY = 100
-/** Above this number of changed streams since the last flush, the next one does not wait until the store is idle. */
+/** Maximum number of changed streams since the last flush. Above it, the next flush does not wait for an idle store. */
 export const MANY_CHANGED = 4_096
-/** Above this number of runes since the last flush, the next one does not wait until the store is idle. */
+/** Maximum number of runes since the last flush. Above it, the next flush does not wait for an idle store. */
 export const MANY_RUNES = 16_384
 
 interface Place {
@@ -33,11 +33,11 @@ interface Place {
   readonly streams: number
 }
 
-/** Seal (checksum) of a stream's head. With a damaged head, the stream would continue from a wrong rune. */
+/** Checksum (seal) of a stream's head. A damaged head would make the stream continue from a wrong rune. */
 const sealOfHead = (stream: string, { eventId, guarded, hash, isSealed, seq }: Head): string =>
   hashPayload(JSON.stringify([stream, eventId, seq, hash, isSealed, guarded])).slice(0, 16)
 
-/** Throws if one of the heads is damaged. */
+/** Reads the heads. Throws if one of them is damaged. */
 const headsIn = (database: Database): ReadonlyArray<readonly [stream: string, head: Head]> => {
   const rows = database.prepare("SELECT * FROM streams").all() as unknown as ReadonlyArray<
     Omit<Head, "eventId" | "isSealed"> & {
@@ -79,7 +79,7 @@ export class StreamIndex {
     this.side = side
   }
 
-  /** Updates the store's heads and the side file to the newest rune. Returns the problems of the newest runes. */
+  /** Updates the store's heads and the side file to the newest rune. Returns problems found in the newest runes. */
   restore(store: SqliteStore): ReadonlyArray<Problem> {
     const place = this.load(store)
     if (place === undefined) {
@@ -105,7 +105,7 @@ export class StreamIndex {
     return this.changed.size > MANY_CHANGED || this.runes > MANY_RUNES ? "much" : "some"
   }
 
-  /** Writes the changes. If that fails, the file is only outdated: it records up to which rune it is valid. */
+  /** Writes the changes. If that fails, the file is only outdated, because it records up to which rune it is valid. */
   flush(store: SqliteStore): void {
     if (this.changed.size === 0) return
     const isWritten = this.side.attempt(() => {
@@ -126,7 +126,7 @@ export class StreamIndex {
     this.runes = 0
   }
 
-  /** Writes everything except the snapshots into a new file. Snapshots are saved again over time. */
+  /** Writes everything except the snapshots into a new file. New snapshots are saved over time. */
   renew(store: SqliteStore): void {
     this.side.renew()
     for (const stream of store.heads.keys()) this.changed.add(stream)
@@ -134,8 +134,7 @@ export class StreamIndex {
   }
 
   /**
-   * Saves a snapshot, after it has saved the heads of the streams. A snapshot is discarded if its eventId is not a rune
-   * of its stream.
+   * Saves a snapshot, after the heads of the streams. Discards a snapshot whose eventId is not a rune of its stream.
    */
   keep(store: SqliteStore, { eventId, name, state, stream, version }: SnapshotOrder): void {
     this.flush(store)
@@ -148,7 +147,7 @@ export class StreamIndex {
     this.write("snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)", stream, name, version, eventId, seq, hash, seal, state)
   }
 
-  /** Saves the position of a subscriber, if the store has a rune at this position. */
+  /** Saves the position of a subscriber, if the store has a rune at that position. */
   keepPosition({ database }: SqliteStore, name: string, eventId: number): void {
     const rune = database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(eventId)
     if (rune !== undefined) this.write("subscribers VALUES (?, ?, ?)", name, eventId, rune["hash"]!)
@@ -184,7 +183,7 @@ export class StreamIndex {
     } catch {
       return undefined
     }
-    // a file that lacks runes which were already moved out of the store cannot be continued
+    // the file cannot be continued if it lacks runes that were already moved out of the store
     if (place === undefined || place.version !== VERSION || place.event_id < store.left) return undefined
     if (place.event_id === 0) return 0
     const there = store.database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(place.event_id) as
@@ -193,7 +192,7 @@ export class StreamIndex {
     return there?.hash === place.hash ? place.event_id : undefined
   }
 
-  /** Reads and checks the newest runes, and all runes that the file lacks. */
+  /** Reads and checks the newest runes and all runes that the file lacks. */
   private walk(store: SqliteStore, place: number): ReadonlyArray<Problem> {
     const { database } = store
     const newest = database.prepare("SELECT max(event_id) AS last FROM runes").get() as { readonly last: number | null }

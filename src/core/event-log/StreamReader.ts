@@ -1,11 +1,12 @@
 /**
- * StreamReader: computes the states of streams for the features that fold them. A stream is read once, starting at its
- * snapshots, by all folds that the program has registered with the log. Each state is kept until its feature requests
- * it.
+ * StreamReader: computes the states of streams for the features that fold them. A stream is read once, from its
+ * snapshots on, by all folds that the program has registered with the log. Each state is kept until its feature
+ * requests the state.
  *
  * Guarantees: a returned state includes the stream's newest durable rune. If a fold throws or a stream cannot be read,
- * only that fold or stream fails, and the failure is reported. A snapshot that would save the next start more than it
- * costs is saved at once. An archived stream is not read, because the rune of the archive in the home stream suffices.
+ * only that fold or stream fails, and the failure is reported. If a snapshot would save the next start more time than
+ * it costs, it is saved at once. An archived stream is not read, because the rune of the archive in the home stream
+ * suffices.
  */
 import { Effect, Semaphore } from "effect"
 import * as Monotonic from "../supervision/Monotonic.ts"
@@ -27,13 +28,13 @@ import {
   plainOf
 } from "./StreamFold.ts"
 
-/** Minimum number of runes that a fold must have read to get a snapshot. */
+/** Minimum number of runes that a fold must have read so that a snapshot of its state is saved. */
 export const WORTH_KEEPING = 128
 
 /** Maximum size of a snapshot in bytes. Writing and reading a larger one would cost as much as reading the runes. */
 export const MAX_SNAPSHOT = 32 * 1024 * 1024
 
-/** Size in bytes above which a state counts as large: restoring it blocks the event loop. */
+/** Size in bytes above which a state counts as large. Restoring a large state blocks the event loop. */
 const LARGE = 2 * 1024 * 1024
 
 /** Number of pieces of a state that are serialized before other work can run. */
@@ -63,10 +64,10 @@ export interface Source {
   readonly reader: LogReader
   readonly snapshots: Snapshots
   readonly shown: (stored: ReadonlyArray<StoredRune>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
-  /** All runes after a cursor, of every stream, if they are still in memory; otherwise undefined. */
+  /** Returns all runes after a cursor, of every stream, if they are all in memory; otherwise undefined. */
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
   /**
-   * The file that replaces the runes that a user's setting has deleted; undefined if there is none. Throws if the file
+   * The file that replaces runes which a user's setting has deleted; undefined if there are none. Throws if the file
    * cannot be read.
    */
   readonly beginning?: () => BaselineFile | undefined
@@ -77,7 +78,7 @@ export const nothingRecent = (): undefined => undefined
 interface Progress {
   readonly fold: AnyFold
   at: Recovered<unknown>
-  /** Position in the log up to which all runes of the stream have been read. */
+  /** Position in the log up to which the fold has read all runes of the stream. */
   upTo: number
   thrown: unknown
 }
@@ -115,7 +116,7 @@ const firstOf = (begins: BaselineFile | undefined, stream: string, fold: AnyFold
   }
 }
 
-/** Starts a fold at its snapshot, if there is one, else at the beginning of the stream. */
+/** Starts a fold at its snapshot or, if there is none, at the beginning of the stream. */
 const begin = Effect.fnUntraced(function* ({ beginning, reader, snapshots }: Source, stream: string, fold: AnyFold) {
   const row = yield* snapshots.get(stream, fold.name)
   const there = row === undefined ? [] : yield* reader.at([row.eventId])
@@ -129,11 +130,11 @@ interface Standing {
   readonly stream: string
   /** Position of the stream's newest rune; 0 if there is none. */
   readonly newest: number
-  /** Position of the newest rune of the log, which was determined before `newest`. */
+  /** Position of the newest rune of the log, determined before `newest`. */
   readonly head: number
 }
 
-/** Applies the remaining runes to all folds in one pass, up to the newest rune or the deadline `until`. */
+/** Applies the remaining runes to all folds in one pass. Stops at the newest rune or at the deadline `until`. */
 const goOn = Effect.fnUntraced(function* (
   { reader, recent, shown }: Source,
   { head, newest, stream }: Standing,
@@ -164,7 +165,7 @@ const thrownBy = ({ at, fold, thrown }: Progress, stream: string): StorageError 
     remedy: "This is a bug in agentd: report it with the output of `agentd verify`."
   })
 
-/** Reads one stream with only these folds. */
+/** Reads one stream for these folds only. */
 export const recover = Effect.fnUntraced(function* <F extends Folds>(
   source: Source,
   of: Omit<Standing, "head">,
@@ -188,7 +189,7 @@ export interface Options extends Source {
   readonly keep: (order: SnapshotOrder) => void
 }
 
-/** Initial states, for a stream that contains nothing for its folds. */
+/** Initial states for a stream that contains no runes for its folds. */
 const untouched = (folds: Folds): unknown =>
   Object.fromEntries(
     Object.entries(folds).map(([key, { initial }]): [string, Recovered<unknown>] => [
@@ -202,11 +203,11 @@ export class StreamReader {
   /** Streams that existed at the start and are not yet read. */
   private readonly waiting = new Set<string>()
   private readonly total: number
-  /** Streams that all their folds have read together, or are reading now. */
+  /** Streams that were, or are being, read by all their folds together. */
   private readonly begun = new Set<string>()
   private runes = 0
   private readonly unreadable = new Map<string, string>()
-  /** States that were read and that no feature has requested yet, by stream and name of the fold. */
+  /** States that were read but that no feature has requested yet, by stream and by name of the fold. */
   private readonly ready = new Map<string, Map<string, Progress>>()
   /** Streams whose newest snapshots are large. */
   private readonly large = new Set<string>()
@@ -238,7 +239,7 @@ export class StreamReader {
     return this.of.folds.some((fold) => fold.of?.(stream) ?? true)
   }
 
-  /** Whether saving snapshots of the stream would block the event loop. */
+  /** Returns true if saving snapshots of the stream would block the event loop. */
   isLarge(stream: string): boolean {
     return this.large.has(stream)
   }
@@ -291,13 +292,13 @@ export class StreamReader {
   }
 
   private at(stream: string) {
-    // read the head first: a rune that is appended to the stream in between is then after this head
+    // read the head first, so that a rune appended to the stream meanwhile is after this head
     return Effect.flatMap(this.of.head, (head) =>
       Effect.map(this.of.newest(stream), (newest): Standing => ({ stream, newest, head }))
     )
   }
 
-  /** When a feature requests one of the stream's folds for the first time, all folds of the stream read it together. */
+  /** Reads a stream with all its folds together, when a feature requests one of these folds for the first time. */
   private readonly readTogether = Effect.fnUntraced(
     { self: this },
     function* (this: StreamReader, stream: string, asked: ReadonlyArray<AnyFold>) {
@@ -314,7 +315,7 @@ export class StreamReader {
     }
   )
 
-  /** Removes the state, because from now on only the caller uses it. Undefined if there is none. */
+  /** Removes and returns the state, because from now on only the caller uses it. Undefined: there is no such state. */
   private taken(stream: string, fold: AnyFold): Progress | undefined {
     const ready = this.ready.get(stream)
     const one = ready?.get(fold.name)
@@ -333,7 +334,7 @@ export class StreamReader {
     }
   )
 
-  /** Only if enough runes were read for the state. Returns the snapshot's size in bytes; 0 if none was saved. */
+  /** Saves a snapshot, if enough runes were read for the state. Returns its size in bytes; 0 if none was saved. */
   private readonly keep = Effect.fnUntraced(
     { self: this },
     function* (this: StreamReader, stream: string, one: Progress) {
@@ -353,7 +354,7 @@ export class StreamReader {
     }
   )
 
-  /** Runs `read` when no other reader of the stream is running. */
+  /** Runs `read` as soon as no other reader of the stream is running. */
   private alone<A, E>(stream: string, read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {
       const known = this.locks.get(stream) ?? { lock: Semaphore.makeUnsafe(1), users: 0 }

@@ -1,12 +1,12 @@
 /**
- * Subscribers: the subscribers that follow the log across restarts. Each has a name, and a position up to which it has
- * handled the runes it follows.
+ * Subscribers: the subscribers that follow the log across restarts. Each subscriber has a name, and a position up to
+ * which it has handled its matching runes.
  *
- * Guarantees: each matching rune is passed to the subscriber at least once, across all restarts. A start continues at
- * the saved position, whether or not the earlier runes had any effect. Positions are saved without waiting for the
- * disk, so a subscriber can get some runes again after a crash. A position that names no rune of this store is ignored.
- * A rune that cannot be read, or on which the subscriber crashes, is skipped and reported. Otherwise the same rune
- * would crash the subscriber after each restart.
+ * Guarantees: each matching rune is passed to the subscriber at least once, across all restarts. After a restart, a
+ * subscriber continues at its saved position, whether or not the earlier runes had any effect. Positions are saved
+ * without waiting for the disk, so a subscriber can get some runes again after a crash. A position that names no rune
+ * of this store is ignored. A rune that cannot be read, or on which the subscriber crashes, is skipped and reported.
+ * Otherwise the same rune would crash the subscriber after each restart.
  */
 import { Cause, Effect } from "effect"
 import type { Selection, StorageError } from "./EventLog.ts"
@@ -14,10 +14,10 @@ import type { LogReader } from "./LogReader.ts"
 import type { RecentEvents } from "./RecentEvents.ts"
 import type { Rune } from "./Rune.ts"
 
-/** Number of runes of the log after which a position is saved. The position is also saved when the subscriber ends. */
+/** Number of runes of the log after which a subscriber's position is saved, as it is when the subscriber ends. */
 const KEEP_EVERY = 1_024
 
-/** A saved position, with the hash of its rune. */
+/** A subscriber's saved position, with the hash of the rune at this position. */
 export interface Position {
   readonly eventId: number
   readonly hash: string
@@ -36,14 +36,14 @@ interface Piece {
 export interface Skipped {
   readonly subscriber: string
   readonly eventId: number
-  /** Undefined if the rune cannot be read. */
+  /** The rune that is skipped; undefined if it cannot be read. */
   readonly rune: Rune | undefined
   readonly message: string
 }
 
 /**
- * Maximum number of consecutive runes that are skipped because a subscriber crashes on them. With more, the runes are
- * not the cause.
+ * Maximum number of consecutive runes that are skipped because a subscriber crashes on them. If it crashes on more, the
+ * runes are not the cause.
  */
 const MAX_SKIPPED = 20
 

@@ -1,6 +1,6 @@
 /**
- * SyncFolder: syncs a folder to disk, so that created, renamed and deleted files in it are durable. Imports only Node's
- * own modules.
+ * SyncFolder: syncs a folder to disk, so that the creation, renaming and deletion of files in it are durable. Imports
+ * only Node's own modules.
  */
 import * as fs from "node:fs"
 

@@ -14,14 +14,14 @@ import { SideFileCheck } from "./SideFileCheck.ts"
 import type { Database } from "./Sqlite.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/** Result of the check of the tables. The caller compares `schema` and `listed` with the expected values. */
+/** Result of the check of the tables. The caller must compare `schema` and `listed` with the expected values. */
 export interface Tables {
   readonly problems: ReadonlyArray<string>
   /** The definitions of tables and triggers, as text. */
   readonly schema: string
-  /** Whether the side file next to the store is wrong. A running daemon then rebuilds it. */
+  /** True if the side file next to the store is wrong. A running daemon then rebuilds that file. */
   readonly isRefilled?: boolean
-  /** The segments that the store listed before and after the runes were read. */
+  /** The segments that the store listed before the runes were read, and after that. */
   readonly listed: readonly [before: ReadonlyArray<Listed>, after: ReadonlyArray<Listed>]
 }
 
@@ -50,8 +50,8 @@ const FIXED: ReadonlyArray<readonly [offset: number, bytes: number, value: numbe
 ]
 
 /**
- * Whether this is a file header as SQLite writes it. The header's two change counters must be equal. The flag of
- * incremental vacuum (offset 64) must be set if, and only if, the store can free space (offset 52).
+ * Returns true if this is a file header as SQLite writes it. The header's two change counters must be equal. The flag
+ * of incremental vacuum (offset 64) must be set if, and only if, the store can free space (offset 52).
  */
 const isHead = (head: Buffer): boolean =>
   head.toString("latin1", 0, 16) === "SQLite format 3\0" &&
@@ -101,7 +101,7 @@ const leftProblems = (database: Database, segments: ReadonlyMap<string, Head>): 
     if (!isSame) found.push(`where ${stream} goes on is not where it ends in the segments`)
   }
   for (const stream of segments.keys()) if (!seen.has(stream)) found.push(`where ${stream} goes on is not said`)
-  // report a value of `sealed` other than 0 and 1, because it would be read as one of the two
+  // report any value of `sealed` other than 0 and 1, because it would be read as 0 or 1
   for (const { stream } of database.prepare("SELECT stream FROM left_heads WHERE sealed NOT IN (0, 1)").all()) {
     found.push(`where ${String(stream)} goes on is not where it ends in the segments`)
   }
@@ -118,7 +118,7 @@ export class TableCheck {
 
   constructor(database: Database, file: string) {
     this.database = database
-    // read the anchor before the store, because runes that are appended later are newer than the anchor
+    // read the anchor before the store, because runes appended later are newer than the anchor
     const anchor = anchorIn(file)
     const gap = anchor === undefined ? undefined : behind(database, anchor)
     this.problems = [...problemsIn(database, file), ...(gap === undefined ? [] : [gap])]
@@ -131,7 +131,9 @@ export class TableCheck {
     this.beside.next(runes)
   }
 
-  /** `left`: the newest rune in the segments, by stream; undefined if the segments could not all be read. */
+  /**
+   * Ends the check. `left`: the newest rune in the segments, by stream; undefined if not all segments could be read.
+   */
   end(left: ReadonlyMap<string, Head> | undefined): Tables {
     const beside = this.beside.end()
     return {

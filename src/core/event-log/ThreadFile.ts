@@ -1,11 +1,11 @@
 /**
- * ThreadFile: the URLs of the code of the log's threads, in files next to this one. The bundle is a single file without
- * files next to it, so it replaces this module with its own text (`scripts/bundle.ts`).
+ * ThreadFile: the URLs of the code of the log's threads, in files next to this one. The bundle is a single file and has
+ * no files next to it, so it replaces this module with code of its own (`scripts/bundle.ts`).
  *
- * When agentd runs from its sources, each start of a thread strips the types of its files. This takes longer than the
- * rest of the start, so the thread enables Node's compile cache first. The cache folder is next to the packages,
- * because users who can write there can change the code anyway. Node's default folder, the shared temporary folder, is
- * open to other users. If the cache folder cannot be written, nothing is cached, and there is no error.
+ * When agentd runs from its sources, each start of a thread strips the types from its source files. This takes longer
+ * than the rest of the start, so the thread first enables Node's compile cache. The cache folder is next to the
+ * packages, because users who can write there can change the code anyway. Node's default folder, the shared temporary
+ * folder, is open to other users. If the cache folder cannot be written, nothing is cached, and there is no error.
  */
 import { fileURLToPath } from "node:url"
 

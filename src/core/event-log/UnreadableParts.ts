@@ -1,9 +1,10 @@
 /**
- * UnreadableParts: records parts of streams that features work without, because their runes cannot be folded or read.
+ * UnreadableParts: records the parts of streams whose runes cannot be folded or read. Features work without these
+ * parts.
  *
- * Guarantees: `reading` lists each part until the program ends. A rune in the home stream reports each part once until
- * a repair, even across restarts, because the user is mailed about each report. At most `MOST` parts are reported per
- * start, and `reading` lists at most `MAX_NAMED` parts.
+ * Guarantees: `reading` lists each part until the program ends. A rune in the home stream reports each part. It is not
+ * repeated until a repair, even after restarts, because the user is mailed about each report. At most `MOST` parts are
+ * reported per start, and `reading` lists at most `MAX_NAMED` parts.
  */
 import { Effect, Semaphore } from "effect"
 import type { Appender } from "./Appender.ts"
@@ -11,7 +12,7 @@ import type { EventLog, SetAside } from "./EventLog.ts"
 import type { Rules } from "./LogRules.ts"
 import { readOwn } from "./OwnKinds.ts"
 
-/** How many recent runes of the home stream are scanned for an earlier report of the part. */
+/** Number of recent runes of the home stream that are searched for an earlier report of the part. */
 const LOOK_BACK = 500
 const MOST = 20
 const MAX_NAMED = 1_000

@@ -30,14 +30,14 @@ import type { FromVerify, VerifyData } from "./VerifyThread.ts"
 /** Maximum number of reported problems. With more, the whole store is damaged, and further reports are of no use. */
 const MAX_PROBLEMS = 1_000
 
-/** Reads a whole store, and calls `each` with the runes of the relevant kinds. */
+/** Reads a whole store, and calls `each` with the runes of the `relevant` kinds. */
 export type Walk = (
   relevant: ReadonlyArray<string>,
   marks: Marks,
   each: (looked: ReadonlyArray<Looked>) => void
 ) => Effect.Effect<Walked, StorageError>
 
-/** Reads the store on this thread. `file`: path of the store, if it is a file on this machine. */
+/** Reads the store on this thread. `file`: path of the store, if the store is a file on this machine. */
 export const walkHere =
   (reader: LogReader, segments?: Segments, file?: string): Walk =>
   (relevant, marks, each) =>
@@ -70,7 +70,7 @@ const tablesOf = (file: string) =>
     ({ database }) => Effect.sync(() => database.close())
   ).pipe(Effect.map(({ check }) => check))
 
-/** Reads the store in a separate thread, which ends with the walk. `pause`: pause (ms) after each thousand runes. */
+/** Reads the store in a separate thread, which ends after the walk. `pause`: pause (ms) after each thousand runes. */
 export const walkThere =
   (file: string, pause = 0): Walk =>
   (relevant, marks, each) =>
@@ -93,11 +93,11 @@ export const walkThere =
       (worker) => Effect.promise(() => worker.terminate())
     )
 
-/** Applies the guard to all streams, and collects the archived streams and the segments that runes record. */
+/** Applies the guard to all streams. Collects the archived streams, and the segments that are recorded by runes. */
 class Look {
   readonly problems: Array<Problem> = []
   readonly archived = new Set<string>()
-  /** Segments that runes record, by the eventId of their first rune. */
+  /** Segments that are recorded by runes, by the eventId of their first rune. */
   readonly segments = new Map<number, Made>()
   /** The beginning of the log, if a rune records that older runes were deleted. */
   begins: Begins | undefined
@@ -149,7 +149,7 @@ const relevantOf = (guard: InvariantGuard, { archives }: Rules): ReadonlyArray<s
 
 const payloadOf = (looked: Looked) => parsePayload(looked as unknown as StoredRune) ?? {}
 
-/** Problems of a store that do not concern its runes. */
+/** Problems of a store that do not concern a rune. */
 const tableProblems = (tables: Walked["tables"]): ReadonlyArray<string> => {
   if (tables === undefined) return []
   const isChanged = textOf(definitions()) !== tables.schema
@@ -160,8 +160,8 @@ const isAs = (told: Listed | undefined, { bytes, file, last, sha256 }: Listed): 
   told?.sha256 === sha256 && told.last === last && told.bytes === bytes && told.file === file
 
 /**
- * The file that replaces deleted runes; undefined if there is none. Also undefined if the file cannot be read, because
- * the walk reports that.
+ * The file that replaces deleted runes; undefined if there is none, or if it cannot be read, because the walk reports
+ * that.
  */
 const beginningOf = (segments: Segments | undefined): BaselineFile | undefined => {
   try {
@@ -172,8 +172,8 @@ const beginningOf = (segments: Segments | undefined): BaselineFile | undefined =
 }
 
 /**
- * Differences between the segments that runes record and those that the store lists. Segments that changed during the
- * walk are ignored; the next check covers them.
+ * Differences between the segments that are recorded by runes and the segments that the store lists. Segments that
+ * changed during the walk are ignored, because the next check covers them.
  */
 const segmentProblems = (told: ReadonlyMap<number, Listed>, [before, after]: Tables["listed"]) => [
   ...before
@@ -231,7 +231,7 @@ export const verify = ({
       const message = look.archived.has(stream) ? OldArchives.problemOf(archives, stream) : undefined
       if (message !== undefined) rest.report({ eventId, stream }, "INV-HASH-VALID", message)
     }
-    // A daemon can have appended runes during the walk, so the last rune read must be between the two heads.
+    // A daemon can have appended runes during the walk, so the last rune that was read must be between the two heads.
     const after = yield* reader.lastCommitted
     if (head < before || head > after) {
       rest.report(

@@ -1,6 +1,6 @@
 /**
  * VerifyThread: a thread that reads and hashes a whole store for `verify`, while the daemon continues to write. The
- * guard's checkers are functions in the thread that started this one. The runes for the guard are therefore sent to
+ * guard's checkers are functions in the thread that started this one. Therefore the runes that they check are sent to
  * that thread, one batch per request.
  */
 import { DatabaseSync } from "node:sqlite"
@@ -21,7 +21,7 @@ export interface VerifyData extends Marks {
   readonly pause: number
 }
 
-/** Replies to the message "more". */
+/** Messages that answer the request "more". */
 export type FromVerify =
   | { readonly _tag: "Looked"; readonly looked: ReadonlyArray<Looked> }
   | { readonly _tag: "End"; readonly walked: Walked }

@@ -1,7 +1,7 @@
 /**
- * WalMark: a mark in a store's database file. It records that the write-ahead log can contain runes, and to which file
- * the mark belongs. A copy of only the file lacks these runes, if a daemon had the store open or was killed before the
- * copy. With the mark, such a copy is detected and not mistaken for an older store.
+ * WalMark: a mark in a store's database file. The mark records that the write-ahead log can contain runes, and to which
+ * file the mark belongs. If only the file is copied while a daemon has the store open or after a kill, the copy lacks
+ * these runes. With the mark, such a copy is detected and not mistaken for an older store.
  *
  * Guarantees: the file has the mark whenever its write-ahead log contains data that the file lacks. A file is a bare
  * copy if it has another file's mark and no write-ahead log next to it. The original file is never a bare copy, however
@@ -14,7 +14,7 @@ import type { Database } from "./Sqlite.ts"
 /** Byte offset of SQLite's `user_version` in a database file. */
 const PLACE = 60
 
-/** The mark of a file, computed from its inode, because a copy has another inode. Never 0. */
+/** Returns the mark of a file, computed from its inode, because a copy has another inode. Never 0. */
 const markOf = (file: string): number => 1 + ((fs.statSync(file, { throwIfNoEntry: false })?.ino ?? 0) % 0x7ffffffe)
 
 /** Writes the mark into the file. Call this before anything else is written. */
@@ -29,7 +29,7 @@ export const set = (database: Database, file: string): void => {
  */
 export const clear = (database: Database): void => database.exec("PRAGMA user_version = 0")
 
-/** The mark in a file; 0 if it has none, or if it is not an SQLite file. */
+/** Returns the mark in a file; 0 if it has none, or if it is not an SQLite file. */
 const markIn = (file: string): number => {
   const bytes = Buffer.alloc(PLACE + 4)
   const handle = fs.openSync(file, "r")
@@ -47,11 +47,11 @@ const acceptedBy = (file: string): string => `${file}.as-it-is`
 export const isBare = (file: string): boolean =>
   fs.existsSync(file) &&
   ![0, markOf(file)].includes(markIn(file)) &&
-  // an empty write-ahead log is enough: the store was copied with all its files, and the database file was complete
+  // an empty write-ahead log is enough: all files of the store were copied, and its database file was complete
   !fs.existsSync(`${file}-wal`) &&
   !fs.existsSync(acceptedBy(file))
 
-/** Deletes the file with which the user has accepted the store, because that applies to one start only. */
+/** Deletes the file with which the user has accepted the store, because the acceptance applies to one start only. */
 export const accepted = (file: string): void => fs.rmSync(acceptedBy(file), { force: true })
 
 export const refusal = (file: string) => ({

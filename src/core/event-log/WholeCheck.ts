@@ -13,7 +13,7 @@ import type { Rules } from "./LogRules.ts"
 import { readOwn } from "./OwnKinds.ts"
 import type { Rune } from "./Rune.ts"
 
-/** Returns the result of the last check after a rune of the home stream. */
+/** Applies a rune of the home stream. Returns the result of the last check. */
 export const apply = (before: Checked | null, rune: Rune): Checked | null => {
   const own = readOwn(rune)
   if (own?.kind === "log.repaired") return null
@@ -55,7 +55,7 @@ export class WholeCheck {
     )
   }
 
-  /** Like `noting`, and appends the result to the log. */
+  /** Runs the check like `noting`, and appends its result to the log. */
   telling(verify: Effect.Effect<Verdict, StorageError>) {
     return Effect.gen({ self: this }, function* () {
       const { home, severityOf } = this.rules
