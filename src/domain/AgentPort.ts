@@ -1,6 +1,6 @@
 /**
  * AgentPort: the interface that channels and plans use to send messages to agents and to receive their reports. The
- * agents feature implements it. Channels and plans know nothing else about agents.
+ * agents feature implements it. Channels and plans use no other part of the agents feature.
  *
  * Guarantees: when `post` returns, the message is durable. A second `post` with the same message id changes nothing. An
  * agent works on each message once. `fate` returns the state of a message, even after a crash. Reports arrive in the
@@ -16,22 +16,24 @@ export interface Address {
 }
 
 export interface AgentMessage {
-  /** Chosen by the sender. A message repeated after a crash has the same id; the agent ignores the repetition. */
+  /**
+   * Message id, chosen by the sender. If a message is repeated after a crash, its id is the same; the agent ignores it.
+   */
   readonly messageId: string
   /** Name of the sender: a login, `agent:<name>`, `channel:<name>`, `plan:<id>` or `schedule:<name>`. */
   readonly from: string
   readonly text: string
   /**
-   * True: the message needs a turn without other messages. If that turn fails, agentd does not retry the message: the
-   * sender decides.
+   * True: the message needs a turn of its own, without other messages. If that turn fails, agentd does not retry the
+   * message: the sender decides.
    */
   readonly alone: boolean
 }
 
 /**
  * Why an agent is offline. `stopped`: a user stopped the agent, or its conversation accepts no work. `disconnected`:
- * the agent's process exited during a turn and restarts automatically. `crashed`: the agent ended permanently because
- * of its errors.
+ * the agent's process exited during a turn and restarts automatically. `crashed`: the agent has stopped permanently
+ * because of its errors.
  */
 export type Departure = "stopped" | "disconnected" | "crashed"
 
@@ -40,7 +42,7 @@ export type TurnOutcome = "completed" | "interrupted" | "error"
 export type Fate =
   | { readonly _tag: "Unknown" }
   | { readonly _tag: "Waiting" }
-  /** A turn is processing the message. `begun` is false: agentd is still starting the run for that turn. */
+  /** A turn is processing the message. If `begun` is false, agentd is still starting the run for that turn. */
   | { readonly _tag: "Carried"; readonly turnId: string; readonly begun: boolean }
   /**
    * The turn that processed the message has ended. If the turn was lost, or ended because of a quota, the message is
@@ -54,7 +56,7 @@ export type Fate =
       /** True: the agent's process exited during the turn, and the agent was disconnected. */
       readonly died?: boolean
     }
-  /** The message was withdrawn before a turn processed it, or a user's interrupt discarded it. */
+  /** The message was withdrawn before a turn processed it, or was discarded when a user interrupted the agent. */
   | { readonly _tag: "Dropped" }
 
 export interface Member extends Address {
@@ -64,9 +66,9 @@ export interface Member extends Address {
   readonly disconnected?: boolean
   /** True: the agent has an active turn, or a run is being started for a turn. */
   readonly busy: boolean
-  /** True: the budget of the agent or of its conversation is exceeded. */
+  /** True: the budget of the agent, or of its conversation, is exceeded. */
   readonly spent: boolean
-  /** In ms since the epoch: the agent's next run starts no earlier. Undefined: no earliest time is known. */
+  /** Earliest start of the agent's next run, in ms since the epoch; undefined: not known. */
   readonly restsUntil?: number | undefined
   /**
    * Set if the agent cannot continue without the user. `text` says what the agent needs and names the command. `since`
@@ -82,10 +84,12 @@ export interface Member extends Address {
   readonly branch: string | null
 }
 
-/** A report about an agent, sent after the fact was committed to the log. */
+/** A report about an agent. The report is sent after the reported fact was committed to the log. */
 export type AgentReport = Address & {
   readonly eventId: number
-  /** The reported rune, for runes that this report causes. Null in an `Active` report, which has no rune. */
+  /**
+   * The reported rune: the cause of runes that result from this report. Null in an `Active` report, which has no rune.
+   */
   readonly cause: Cause | null
   /** When the reported fact happened, in ms since the epoch. */
   readonly at: number
@@ -104,10 +108,10 @@ export type AgentReport = Address & {
         /** True: the messages of the turn will be delivered again, in a later turn. */
         readonly again: boolean
       }
-    /** The agent is started, idle and reachable. The report is repeated after a restart of the daemon. */
+    /** The agent is started, idle and reachable. After a restart of the daemon, this report is repeated. */
     | { readonly _tag: "Online" }
     | { readonly _tag: "Offline"; readonly reason: string; readonly how: Departure }
-    /** A report that the agent made about its work in that turn, with a tool of `agentd mcp`. */
+    /** The agent used a tool of `agentd mcp` to report about its work in that turn. */
     | ({ readonly _tag: "Reported"; readonly turnId: string | null } & Report)
     | { readonly _tag: "Idle" }
   )
@@ -115,9 +119,9 @@ export type AgentReport = Address & {
 export class AgentPort extends Context.Service<
   AgentPort,
   {
-    /** When `post` returns, the message is durable. */
+    /** Sends a message to an agent. When `post` returns, the message is durable. */
     readonly post: (to: Address, message: AgentMessage) => Effect.Effect<{ readonly eventId: number }, CommandRefused>
-    /** Withdraws queued messages: all or none. False: a turn is processing or has processed one of them. */
+    /** Withdraws queued messages: all or none. False: a turn is processing, or has processed, at least one of them. */
     readonly withdraw: (to: Address, messageIds: ReadonlyArray<string>) => Effect.Effect<boolean, CommandRefused>
     readonly fate: (to: Address, messageId: string) => Effect.Effect<Fate, CommandRefused>
     /**
@@ -131,24 +135,26 @@ export class AgentPort extends Context.Service<
      */
     readonly steer: (to: Address, message: AgentMessage) => Effect.Effect<void, CommandRefused>
     readonly members: (conversation: string) => Effect.Effect<ReadonlyArray<Member>>
-    /** Whether every open tool call of the agent's current turn waits for the user. If not implemented: no. */
+    /** Returns true if all open tool calls of the agent's current turn wait for the user. If omitted: false. */
     readonly waits?: (to: Address) => boolean
-    /** Reports of all conversations made after the subscription. A slow reader can miss only `Active` reports. */
+    /**
+     * Reports about agents of all conversations, from the subscription on. A slow reader misses only `Active` reports.
+     */
     readonly reports: Stream.Stream<AgentReport>
-    /** Waits until the daemon has read the log and restored every agent in the log. */
+    /** Waits until the daemon has read the log and restored all agents in it. */
     readonly recovered: Effect.Effect<void>
   }
 >()("agentd/domain/AgentPort") {}
 
-/** The session of an agent's coding CLI, in its current run or, if no run is alive, in its last run. */
+/** The session of an agent's coding CLI in the agent's current run or, if no run is alive, in its last run. */
 export interface AgentSession {
   /** The agent, as `project/agent`. */
   readonly agent: string
-  /** Null: no run is alive. */
+  /** Id of the current run; null: no run is alive. */
   readonly runId: string | null
-  /** Whether the current run has reported `sessionId` and `pid`. Until then, both are those of the previous run. */
+  /** True: the current run has reported `sessionId` and `pid`. False: both are still those of the previous run. */
   readonly isUp: boolean
-  /** Whether the program reports its turns. False: agentd does not track the sessions that the program starts. */
+  /** True: the program reports its turns. False: agentd does not track the sessions that the program starts. */
   readonly turns: boolean
   readonly sessionId: string | null
   readonly pid: number | null

@@ -1,4 +1,4 @@
-/** AlertMessages: schemas of the control socket for alerts, their delivery status, and notification channels. */
+/** AlertMessages: schemas of the control socket for alerts, the delivery status of mails, and notification channels. */
 import { Schema } from "effect"
 import { Word } from "./BoardMessages.ts"
 
@@ -8,9 +8,9 @@ export const AlertRow = Schema.Struct({
   /** Time of the newest rune that caused the alert, in ms since the epoch. */
   at: Schema.Finite,
   word: Word,
-  /** The kind of problem: `agent.stopped`, or otherwise the kind of the rune that caused the alert. */
+  /** The kind of problem: `agent.stopped`, or the kind of the rune that caused the alert. */
   kind: Schema.String,
-  /** Name of the project; null: unknown, because agentd no longer has the project. */
+  /** Name of the project; null: unknown, because the project no longer exists in agentd. */
   project: Schema.NullOr(Schema.String),
   /** The agent that the alert is about, as `project/agent`; null: the alert is not about an agent. */
   agent: Schema.NullOr(Schema.String),
@@ -19,20 +19,22 @@ export const AlertRow = Schema.Struct({
   subject: Schema.String,
   reason: Schema.String,
   remedy: Schema.NullOr(Schema.String),
-  /** Number of occurrences that this mail reports. */
+  /** Number of occurrences of the problem that this mail reports. */
   count: Schema.Int,
   /** eventId of the rune that caused the alert. */
   restsOn: Schema.Int,
   /**
-   * Delivery status. `nobody`: no address is configured. `failed`: the last attempt failed and will be retried.
-   * `waiting`: the mail is queued until its scheduled time, or to be sent together with others.
+   * Delivery status of the mail. `nobody`: no address is configured. `failed`: the last attempt failed and will be
+   * retried. `waiting`: the mail is queued until its scheduled time, or to be sent together with others.
    */
   state: Schema.Literals(ALERT_STATES),
-  /** Addresses that have received the mail, or to which it will be sent. */
+  /** Addresses to which the mail was or will be sent. */
   to: Schema.Array(Schema.String),
   /** Addresses that the mail server rejected. */
   rejected: Schema.Array(Schema.String),
-  /** In ms since the epoch. Null: not sent yet, or the record was deleted because it is too old. */
+  /**
+   * When the mail was sent, in ms since the epoch. Null: not sent yet, or the record was deleted because of its age.
+   */
   sentAt: Schema.NullOr(Schema.Finite),
   attempts: Schema.Int,
   /** Error message of the last attempt to send the mail; null: it did not fail. */
@@ -47,15 +49,15 @@ export const NotifyRow = Schema.Struct({
   name: Schema.String,
   type: Schema.String,
   kinds: Schema.Array(Schema.String),
-  /** Whether the channel works now, as far as agentd can check that without sending a message. */
+  /** True: the channel works now, as far as agentd can check that without sending a message. */
   ok: Schema.Boolean,
   /** Plain text: where the channel sends notifications, or why it does not work. */
   detail: Schema.String,
-  /** How to fix the problem, with a command; null: there is no problem. */
+  /** How to fix the problem, with a command; null: the channel has no problem. */
   remedy: Schema.NullOr(Schema.String),
-  /** Number of queued notifications: they wait for their scheduled time or for a retry. */
+  /** Number of queued notifications, which wait for their scheduled time or for a retry. */
   waiting: Schema.Int,
-  /** The newest error of the queued notifications; null: none has failed. */
+  /** The newest error of the queued notifications; null: no attempt to send them has failed. */
   error: Schema.NullOr(Schema.String),
   quiet: Schema.Boolean
 })

@@ -1,7 +1,7 @@
 /**
- * BoardMessages: schemas of the control socket for the board, which `ps`, the terminal board and the page show. All
- * rows have one schema: agents, coding sessions, goals, channels, projects that do not work, and other items that need
- * the user.
+ * BoardMessages: schemas of the control socket for the board, which `ps`, the terminal board and the page show. One
+ * schema is used for all rows: agents, coding sessions, goals, channels, projects that do not work, and other items
+ * that need the user.
  */
 import { Schema } from "effect"
 import { REASONS, WORDS } from "./StatusWords.ts"
@@ -12,7 +12,7 @@ export const Reason = Schema.Literals(REASONS)
 export const ROW_KINDS = ["agent", "session", "goal", "channel", "project", "matter"] as const
 
 export const BoardRow = Schema.Struct({
-  /** Constant while the agent, session, goal or channel exists. */
+  /** Id of the row. The id is constant while the agent, session, goal or channel exists. */
   id: Schema.String,
   kind: Schema.Literals(ROW_KINDS),
   /** Id of the row's conversation; empty: the row belongs to no conversation. */
@@ -25,40 +25,40 @@ export const BoardRow = Schema.Struct({
   called: Schema.String,
   word: Word,
   reason: Schema.NullOr(Reason),
-  /** When the row's wait ends automatically, in ms since the epoch; null: no such time is known. */
+  /** When the row's current wait ends automatically, in ms since the epoch; null: no such time is known. */
   until: Schema.NullOr(Schema.Finite),
   /** Plain text, one line: what the agent, goal, channel or session is doing or waiting for. */
   says: Schema.String,
-  /** When the status word (`word`) became true, in ms since the epoch; 0: unknown. */
+  /** Since when the status word (`word`) applies, in ms since the epoch; 0: unknown. */
   since: Schema.Finite,
   /** eventId of the rune that caused the current status; 0: there is no such rune. */
   restsOn: Schema.Int,
-  /** State in the state machine of the row's subject; empty: it has no state machine. */
+  /** State of the row's agent, goal, channel or session in its state machine; empty: it has no state machine. */
   state: Schema.String,
-  /** Ids of the calls and questions that wait for the user, oldest first: `approve` and `answer` accept them. */
+  /** Ids of the calls and questions that wait for the user, oldest first, for the commands `approve` and `answer`. */
   asks: Schema.Array(Schema.String),
-  /** Commands to run if the row needs the user or has failed, the most useful first. Each runs without changes. */
+  /** Commands to run if the row needs the user or has failed, the most useful first. Each runs exactly as written. */
   commands: Schema.Array(Schema.Struct({ does: Schema.String, command: Schema.String })),
   role: Schema.String,
-  /** "loop": the agent starts runs without messages. Undefined: it runs only on a message, or the row is no agent. */
+  /** "loop": the agent starts runs without messages. Undefined: only a message starts runs, or the row is no agent. */
   mode: Schema.optionalKey(Schema.Literal("loop")),
-  /** For a sub-agent: name of the agent that spawned the sub-agent. */
+  /** For a sub-agent: name of the agent that created the sub-agent. */
   parent: Schema.optionalKey(Schema.String),
   /** Labels of the agent, used to group agents; undefined: none. */
   labels: Schema.optionalKey(Schema.Array(Schema.String)),
   model: Schema.String,
   /** Number of the agent's successful runs, including the current run. */
   runs: Schema.Int,
-  /** Used part and total size of the model's context window, in tokens; null: not reported. */
+  /** Used tokens and total tokens of the model's context window; null: not reported. */
   context: Schema.NullOr(Schema.Struct({ used: Schema.Finite, window: Schema.optionalKey(Schema.Finite) })),
   /** Tokens and USD spent since midnight; null: unknown. */
   today: Schema.NullOr(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite })),
-  /** Number of consecutive errors and of all errors, each with its limit; null: errors are not counted. */
+  /** Number of consecutive errors and total number of errors, each with its limit; null: errors are not counted. */
   errors: Schema.NullOr(
     Schema.Struct({ inRow: Schema.Int, maxInRow: Schema.Int, total: Schema.Int, maxTotal: Schema.Int })
   ),
   inbox: Schema.Int,
-  /** For a goal: number of finished tasks (completed, failed or cancelled), and of all tasks. Null: not a goal. */
+  /** For a goal: number of finished tasks (completed, failed or cancelled) and number of all tasks; otherwise null. */
   progress: Schema.NullOr(Schema.Struct({ done: Schema.Int, all: Schema.Int })),
   branch: Schema.NullOr(Schema.String),
   cwd: Schema.NullOr(Schema.String),
@@ -76,7 +76,7 @@ export const BoardHead = Schema.Struct({
 })
 export type BoardHead = typeof BoardHead.Type
 
-/** Rows that wait for the user come first. */
+/** Rows of the board. Those that wait for the user come first. */
 export const Board = Schema.Struct({ head: BoardHead, rows: Schema.Array(BoardRow) })
 export type Board = typeof Board.Type
 

@@ -1,8 +1,8 @@
 /**
  * BoardRow: builds the ids of board rows and sorts the rows. Pure.
  *
- * Guarantees: a row keeps its id while its agent, session, goal or channel exists. A row moves in the list only when
- * its word changes, or when the time since which it needs the user changes.
+ * Guarantees: a row keeps its id while its agent, session, goal or channel exists. The position of a row in the list
+ * changes only with its status word, or with the time since which it needs the user.
  */
 import type { BoardNews, BoardRow } from "./BoardMessages.ts"
 import { rankOf } from "./StatusWords.ts"
@@ -16,7 +16,7 @@ export const ofGoal = ({ conversation, goalId }: { readonly conversation: string
 export const ofChannel = ({ conversation, name }: { readonly conversation: string; readonly name: string }) =>
   `channel/${conversation}/${name}`
 
-/** UTF-16 code units, because the first call of `localeCompare` in a process loads ICU's collator, which takes 8 ms. */
+/** Compares by UTF-16 code units, because the first call of `localeCompare` loads ICU's collator, which takes 8 ms. */
 const alike = (a: string, b: string): number => Number(a > b) - Number(a < b)
 
 const isDigit = (text: string, at: number): boolean => {
@@ -30,11 +30,11 @@ const numberEnd = (text: string, at: number): number => {
   return end
 }
 
-/** Compares numbers in names by value: `worker9` before `worker10`. */
+/** Compares names. Numbers in names are compared by value: `worker9` comes before `worker10`. */
 export const byName = (a: string, b: string): number => {
   let at = 0
   while (at < a.length && a.charCodeAt(at) === b.charCodeAt(at)) at++
-  // if the names differ within a number, go back to the number's first digit
+  // if the names begin to differ within a number, go back to the number's first digit
   while (at > 0 && isDigit(a, at - 1)) at--
   const [endA, endB] = [numberEnd(a, at), numberEnd(b, at)]
   if (endA === at || endB === at) return alike(a, b)
@@ -58,7 +58,7 @@ export const order = (a: BoardRow, b: BoardRow): number =>
   byName(called(a), called(b)) ||
   alike(a.id, b.id)
 
-/** Returns a copy of the rows with the updates in `news` applied. */
+/** Applies the updates in `news` to a copy of the rows. */
 export const after = (rows: ReadonlyMap<string, BoardRow>, news: BoardNews): ReadonlyMap<string, BoardRow> => {
   const next = new Map(rows)
   for (const id of news.gone) next.delete(id)

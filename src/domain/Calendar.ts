@@ -2,7 +2,7 @@
  * Calendar: labels and boundaries of days and months in the local time zone of this machine. Pure except for the time
  * zone.
  *
- * Guarantees: a day begins at local midnight, even on days when daylight saving time begins or ends.
+ * Guarantees: a day begins at local midnight, even if daylight saving time begins or ends on that day.
  */
 
 const two = (number: number) => `${number}`.padStart(2, "0")
@@ -26,8 +26,8 @@ export const dayAfter = (at: number): number => {
 }
 
 /**
- * Whether the day or month named by `label` is over on `day`. A label more than one day in the future counts as over,
- * too: a fast clock produced it.
+ * Returns true if the day or month named by `label` is over on `day`. A label more than one day in the future also
+ * counts as over, because a fast clock produced it.
  */
 export const isOver = (label: string, day: string): boolean => {
   const next = dayOf(dayAfter(new Date(`${day}T12:00`).getTime()))

@@ -1,6 +1,6 @@
 /**
- * CallHash: the SHA-256 hash of a tool call and its whole input. A user's approval names this hash, so it cannot apply
- * to another call. Pure.
+ * CallHash: the SHA-256 hash of a tool call and its whole input. A user's approval names this hash, so the approval
+ * cannot apply to another call. Pure.
  *
  * Guarantees: any change to the call changes the hash. The order of field names does not matter.
  */
@@ -19,14 +19,14 @@ export interface HashedCall {
 }
 
 /**
- * Minimum number of hash digits in an approval. With fewer digits, an attacker could construct another call whose hash
- * has the same prefix.
+ * Minimum number of hash digits that an approval must give. With fewer digits, an attacker could construct another call
+ * whose hash begins with the same digits.
  */
 export const SHORTEST = 32
 /** Maximum size of an input that a user can approve, in bytes of JSON. The agent must split a larger call. */
 export const MAX_INPUT = 1024 * 1024
 
-/** Hex digits. Undefined: the input cannot be written as JSON, for example because it is nested too deeply. */
+/** The hash in hex digits. Undefined: the input cannot be written as JSON, for example if it is nested too deeply. */
 export const hashOf = ({ agent, call, folder, input, run, tool }: HashedCall): string | undefined => {
   try {
     const text = canonical({ agent, call, folder, input: input ?? null, run, tool })
@@ -41,7 +41,7 @@ export const short = (hash: string): string => hash.slice(0, SHORTEST)
 
 export const names = (typed: string, hash: string): boolean => typed.length >= SHORTEST && hash.startsWith(typed)
 
-/** Returns the error for an approval whose hash (`typed`) does not match the call's; undefined: the hashes match. */
+/** Compares the hash in an approval (`typed`) with the call's hash. Returns an error if they differ, else undefined. */
 export const refusalOf = (
   id: string,
   typed: string | undefined,

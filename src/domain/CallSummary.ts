@@ -6,7 +6,7 @@
  */
 import { attempt } from "../config/Attempt.ts"
 
-/** Input fields that describe a call best, the most informative first. */
+/** Names of the input fields that describe a call best, the most informative first. */
 const TELLING = [
   "command",
   "cmd",
@@ -61,14 +61,14 @@ const textsIn = (input: string): ReadonlyMap<string, string> => {
   return found
 }
 
-/** The value of the most informative input field; empty: none. `input`: JSON, possibly truncated. */
+/** Returns the value of the most informative input field; empty if there is none. `input`: JSON, possibly truncated. */
 export const telling = (input: string, most = MOST): string => {
   const texts = textsIn(input)
   const field = TELLING.find((name) => (texts.get(name) ?? "") !== "")
   return field === undefined ? "" : oneLine(texts.get(field)!, most)
 }
 
-/** Such as `shell: npm test`. An input without an informative field is shown as JSON, truncated. */
+/** Returns tool and input, such as `shell: npm test`. Without an informative field, the input is truncated JSON. */
 export const named = (tool: string, input: string, most = MOST): string => {
   const part = telling(input, most) || (/^(\{\}|null|)$/.test(input) ? "" : oneLine(input, most))
   return part === "" ? tool : `${tool}: ${part}`

@@ -7,13 +7,13 @@ import { Word } from "./BoardMessages.ts"
 export const MAX_POST_BYTES = 64 * 1024
 
 export const ChannelPost = Schema.Struct({
-  /** Position of the post in the channel, starting at 1. */
+  /** Position of the post in its channel, starting at 1. */
   seq: Schema.Int,
   eventId: Schema.Int,
   /** When the post was written, in ms since the epoch. */
   at: Schema.Finite,
   kind: Schema.Literals(["person", "agent", "notice"]),
-  /** Author of the post: a user's login or an agent's name; empty for a notice. */
+  /** Author of the post: a user's login or an agent's name; empty: the post is a notice from agentd. */
   from: Schema.String,
   text: Schema.String
 })
@@ -23,9 +23,9 @@ export const SeatInfo = Schema.Struct({
   agent: Schema.String,
   word: Word,
   state: Schema.Literals(["OFFLINE", "IDLE", "QUEUED", "ACTIVE", "WAITING"]),
-  /** When the seat entered its state, in ms since the epoch; 0 before the first state change. */
+  /** When the seat entered its state, in ms since the epoch; 0: its state has never changed. */
   since: Schema.Finite,
-  /** eventId of the rune with which the seat entered its state. */
+  /** eventId of the rune by which the seat entered its state. */
   restsOn: Schema.Int,
   /** Position of the seat in the turn queue, starting at 1; null: the seat is not queued. */
   position: Schema.NullOr(Schema.Int),
@@ -50,7 +50,7 @@ export const ChannelInfo = Schema.Struct({
   /** All seats: first those in the turn queue, in queue order, then the others. */
   seats: Schema.Array(SeatInfo),
   posts: Schema.Int,
-  /** Plain text: what happens in the channel, or why nothing happens. */
+  /** Plain text: what is happening in the channel, or why nothing is happening. */
   detail: Schema.String,
   /** Since when the channel waits for the user, in ms since the epoch; undefined: it does not wait for the user. */
   since: Schema.optionalKey(Schema.Finite),
@@ -69,7 +69,7 @@ export const ChannelView = Schema.Struct({
 })
 export type ChannelView = typeof ChannelView.Type
 
-/** An agent's signal that its turn is over, or that the agent waits. */
+/** A signal from an agent: its turn is over, or it waits. */
 export const Signal = Schema.Union([
   /** The agent waits for any post in the channel, for a user's post, or for a number of seconds. */
   Schema.TaggedStruct("Wait", {

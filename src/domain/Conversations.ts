@@ -2,7 +2,7 @@
  * Conversations: the interface that tells features whether a conversation accepts work. The agents feature implements
  * it.
  *
- * Guarantees: a change is reported after its rune is durable. Changes are reported in the order of the log.
+ * Guarantees: a change of status is reported after its rune is durable. Changes are reported in the order of the log.
  */
 import { Context, type Effect, type Stream } from "effect"
 import type { StorageError } from "../core/event-log/EventLog.ts"

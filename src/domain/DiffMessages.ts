@@ -1,4 +1,4 @@
-/** DiffMessages: schema of the control socket for the changes that an agent has made in its folder. */
+/** DiffMessages: schema of the control socket for the changes that an agent has made in its working folder. */
 import { Schema } from "effect"
 
 export const DiffInfo = Schema.Struct({
@@ -6,12 +6,12 @@ export const DiffInfo = Schema.Struct({
   project: Schema.String,
   agent: Schema.String,
   folder: Schema.String,
-  /** The commit that the files are compared with: the merge base with the user's branch, or the agent's HEAD. */
+  /** The commit with which the files are compared: the merge base with the user's branch, or the agent's HEAD. */
   base: Schema.String,
   files: Schema.Array(
     Schema.Struct({
       path: Schema.String,
-      /** Number of added lines; null: not a text file. */
+      /** Number of added lines; null: the file is not a text file. */
       added: Schema.NullOr(Schema.Int),
       removed: Schema.NullOr(Schema.Int)
     })

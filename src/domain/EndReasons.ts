@@ -1,4 +1,4 @@
-/** EndReasons: texts that tell the user why a run ended when its end does not count as an error. Pure. */
+/** EndReasons: messages that tell the user why a run ended, for ends that do not count as errors. Pure. */
 export const ENDINGS = {
   quota: "its quota is used up",
   unavailable: "its provider was unavailable",

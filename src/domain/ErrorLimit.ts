@@ -14,12 +14,12 @@ export const warnsAt = (maxTotalErrors: number): number => Math.ceil(maxTotalErr
 export const isNear = ({ maxTotalErrors, totalErrors }: Errors): boolean =>
   totalErrors >= warnsAt(maxTotalErrors) && totalErrors < maxTotalErrors
 
-/** The text of the warning: `15 of 20 errors in total: at 20 it stops permanently`. */
+/** The wording of the warning: `15 of 20 errors in total: at 20 it stops permanently`. */
 export const warning = ({ maxTotalErrors, totalErrors }: Errors): string =>
   `${totalErrors} of ${maxTotalErrors} errors in total: at ${maxTotalErrors} it stops permanently`
 
 /** Number and noun: "1 error", "2 errors". */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
-/** Corrects "1 errors", "1 turns" and similar mistakes in texts that an older agentd version wrote to the log. */
+/** Corrects "1 errors", "1 turns" and similar mistakes in text that an older agentd version wrote to the log. */
 export const putRight = (words: string): string => words.replace(/^1 (error|turn|agent|run)s /u, "1 $1 ")

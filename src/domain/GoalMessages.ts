@@ -1,7 +1,4 @@
-/**
- * GoalMessages: schemas of goals, plans and tasks, as they are written to the plan file, the log and the control
- * socket.
- */
+/** GoalMessages: schemas of goals, plans and tasks, used in plan files, in the log and on the control socket. */
 import { Schema } from "effect"
 import { described, matching, Name, optional, Text, whole, withDefault, Word } from "../config/Fields.ts"
 import { Span } from "../config/Span.ts"
@@ -68,12 +65,12 @@ export const Task = Schema.Struct({
   owner: Schema.NullOr(Schema.String),
   needs: Schema.Array(Schema.String),
   timeout: Schema.NullOr(Schema.Finite),
-  /** True: the task is completed only if the agent made a commit. */
+  /** True: the task counts as completed only if the agent made a commit. */
   commit: Schema.optionalKey(Schema.Boolean)
 })
 export type Task = typeof Task.Type
 
-/** Settings of a goal. They are fixed when the goal is submitted, and stored in its first rune. */
+/** Settings of a goal. They never change after the goal is submitted, and are stored in its first rune. */
 export const GoalOptions = Schema.Struct({
   /** Name of the agent that writes the plan; null: the user submitted a plan with the goal. */
   planner: Schema.NullOr(Schema.String),
@@ -95,10 +92,10 @@ export const GoalOptions = Schema.Struct({
 export type GoalOptions = typeof GoalOptions.Type
 
 export const Evidence = Schema.Struct({
-  /** Folder in which the agent did the task; null: unknown. */
+  /** Folder in which the agent worked on the task; null: unknown. */
   cwd: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
-  /** Commits of the branch before (`base`) and after (`head`) the task; null: the folder is not in a git repository. */
+  /** Commit of the branch before (`base`) and after (`head`) the task; null: the folder is not in a git repository. */
   base: Schema.NullOr(Schema.String),
   head: Schema.NullOr(Schema.String),
   /** Commits that the task made, as `<hash> <subject>`, newest first, at most 100. */
@@ -110,14 +107,14 @@ export const Evidence = Schema.Struct({
 })
 export type Evidence = typeof Evidence.Type
 
-/** Whether a task was done in a git repository but made no commit. */
+/** Returns true if a task was done in a git repository but no commit was made. */
 export const lacksCommit = ({ base, commits, head }: Pick<Evidence, "base" | "commits" | "head">): boolean =>
   base !== null && head !== null && commits.length === 0
 
-/** A problem that the review of a goal has found. */
+/** A problem that a review of the goal has found. */
 export const Finding = Schema.Struct({
   severity: Schema.Literals(["error", "warning", "info"]),
-  /** Id of the task that has the problem; undefined: the whole goal. */
+  /** Id of the task that has the problem; undefined: the problem concerns the whole goal. */
   task: Schema.optionalKey(Schema.String),
   message: Schema.String,
   fix: Schema.optionalKey(Schema.String),
@@ -181,11 +178,11 @@ export const TaskInfo = Schema.Struct({
   /** The agent that has or last had the task. Before the first assignment: the agent named in the plan; null: none. */
   owner: Schema.NullOr(Schema.String),
   needs: Schema.Array(Schema.String),
-  /** Number of attempts at the task that ended with an error. */
+  /** Number of attempts to complete the task that ended with an error. */
   errors: Schema.Int,
   /** When the task entered its state, in ms since the epoch. */
   since: Schema.Finite,
-  /** Error message of the newest failed attempt; null: none has failed. */
+  /** Error message of the newest failed attempt; null: no attempt has failed. */
   error: Schema.NullOr(Schema.String),
   /** eventId of the rune with the task's result; null: there is no result yet. */
   restsOn: Schema.NullOr(Schema.Int),
@@ -196,7 +193,7 @@ export const TaskInfo = Schema.Struct({
 })
 export type TaskInfo = typeof TaskInfo.Type
 
-/** Maximum number of tasks on one page (`TASKS_A_PAGE`), and in its list `named` (`TASKS_NAMED`). */
+/** Maximum number of tasks on one page of the list (`TASKS_A_PAGE`), and in a page's field `named` (`TASKS_NAMED`). */
 export const TASKS_A_PAGE = 500
 export const TASKS_NAMED = 100
 
@@ -204,7 +201,7 @@ export const GoalPage = Schema.Struct({
   goal: GoalInfo,
   /** The tasks of this page, in the order of the plan. */
   tasks: Schema.Array(TaskInfo),
-  /** If the plan has more than one page: tasks on any page that are in progress or have failed, at most 100. */
+  /** If the plan has several pages: the tasks, on any page, that are in progress or have failed; at most 100. */
   named: Schema.Array(TaskInfo),
   /** Problems found by the newest review. */
   findings: Schema.Array(Finding),
@@ -213,7 +210,7 @@ export const GoalPage = Schema.Struct({
 })
 export type GoalPage = typeof GoalPage.Type
 
-/** A plan that waits for the user's approval, in full: everything that the agents would receive. */
+/** The complete plan that waits for the user's approval, with everything that the agents would receive. */
 export const AskedPlan = Schema.Struct({
   goalId: Schema.String,
   project: Schema.String,
@@ -260,8 +257,8 @@ export const MergeReply = Schema.Struct({
   target: Schema.String,
   results: Schema.Array(MergeResult),
   /**
-   * Set if the target branch is checked out in `folder`. The client must then move the branch to `commit` with the
-   * user's git, and report that in a second merge request.
+   * Set if the target branch is checked out in `folder`. The client must then use the user's git to move the branch to
+   * `commit`, and report the move in a second merge request.
    */
   toCheckout: Schema.optionalKey(Schema.Struct({ folder: Schema.String, from: Schema.String, commit: Schema.String }))
 })

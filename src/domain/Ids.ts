@@ -30,8 +30,8 @@ const unique: Effect.Effect<string> = Effect.gen(function* () {
 })
 
 /**
- * Derives an id in code that must not generate random numbers. The ids for different `n` are as unique as `salt`, which
- * must contain a random value. `at`: ms since the epoch.
+ * Creates an id from `salt`, for code that must not generate random numbers. The ids for different `n` are as unique as
+ * `salt`, which must contain a random value. `at`: ms since the epoch.
  */
 export const derived = (salt: string, at: number, n: number): string => {
   const digest = createHash("sha256").update(`${salt}#${n}`).digest()

@@ -1,12 +1,12 @@
 /**
- * InitialBoard: the part of the board that the daemon embeds in a page: the rows that fit on a screen, and the number of
- * others. The page reserves space for the others, so nothing jumps when they arrive. Pure.
+ * InitialBoard: the part of the board that the daemon embeds in a page: the rows that fit on a screen, and the number
+ * of other rows. The page reserves space for the other rows, so that nothing moves when they arrive. Pure.
  */
 import { order } from "./BoardRow.ts"
 import type { Board, BoardHead, BoardRow } from "./BoardMessages.ts"
 import type { Word } from "./StatusWords.ts"
 
-/** Number of rows that are left out for one project and one status word. */
+/** Number of rows of a project that have a certain status word and are left out. */
 export interface Crowd {
   readonly project: string
   readonly word: Word

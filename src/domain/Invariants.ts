@@ -1,22 +1,22 @@
 /**
- * Invariants: the table of all rules about agentd's own behaviour that agentd checks.
+ * Invariants: the table of all rules that agentd checks about its own behaviour.
  *
  * If a rule is violated, the severity decides what happens. FATAL: the stream's writer stops and a mail is sent. ERROR:
  * the rune is rejected if the rule is checked on append, `invariant.violated` is written and a mail is sent. WARN: only
- * `invariant.violated` is written. A test ensures that for each rule another test, named after the rule's id, violates
- * the rule on purpose.
+ * `invariant.violated` is written. A test ensures that each rule has its own test, which is named after the rule's id
+ * and violates the rule on purpose.
  */
 
 export type Where =
-  /** When a rune is about to be appended to the log. */
+  /** Checked when a rune is about to be appended to the log. */
   | "append"
-  /** Periodically, while the daemon is running. */
+  /** Checked periodically, while the daemon is running. */
   | "sweep"
-  /** By the command `agentd verify`, which reads the whole store. */
+  /** Checked by the command `agentd verify`, which reads the whole store. */
   | "verify"
   | "test"
 
-/** A rule in the table. `checked` is empty if agentd does not have the feature yet to which the rule applies. */
+/** A rule in the table. `checked` is empty if agentd does not have the feature to which the rule applies yet. */
 export interface Invariant {
   readonly id: string
   readonly holds: string
@@ -147,5 +147,5 @@ export type InvariantId = (typeof invariants)[number]["id"]
 
 const severities = new Map<string, Invariant["severity"]>(invariants.map(({ id, severity }) => [id, severity]))
 
-/** Undefined: the rule is not an invariant, for example a limit on a rune's size or its schema. */
+/** Returns the severity of an invariant. Undefined: the rule is no invariant, for example a size limit or a schema. */
 export const severityOf = (rule: string): Invariant["severity"] | undefined => severities.get(rule)

@@ -1,6 +1,6 @@
 /**
- * LogEvent: marks the lines of the daemon's log that monitoring programs can react to. Each has an event name, an id
- * and fields.
+ * LogEvent: marks those lines of the daemon's log to which monitoring programs can react. Each of these lines has an
+ * event name, an id and fields.
  *
  * Guarantees: an event's name, id and meaning never change.
  */
@@ -10,7 +10,7 @@ import { Effect } from "effect"
 export const messageIds = {
   /** An agent has stopped permanently and waits for the user. */
   "agent.failed": "f644104b282c4fda89fe7b88061c6c34",
-  /** The log of a conversation is damaged, and the conversation was not loaded. */
+  /** The log of a conversation is damaged, so the conversation was not loaded. */
   "conversation.apart": "3564f85d72eb42a9b73eb2810a2d78f6",
   /** agentd has given up sending an alert by mail. */
   "mail.failed": "941cf0372f5a44d38d95c08750613a62"

@@ -1,6 +1,6 @@
 /**
- * Messages: schemas and errors that the control socket and other features use for projects, agents, calls, sessions and
- * conversations.
+ * Messages: schemas and errors for projects, agents, calls, sessions and conversations, used by the control socket and
+ * by several features.
  */
 import { Option, Schema, SchemaGetter } from "effect"
 import { Command, Offer } from "../runs/AgentOptions.ts"
@@ -19,26 +19,29 @@ export const ProjectInfo = Schema.Struct({
   agents: Schema.Array(Schema.String),
   /** Problems of the current config file. If there are any, the last usable version stays in force. */
   problems: Schema.Array(Schema.String),
-  /** Since when the config file has had problems, according to the log, in ms since the epoch. */
+  /** Since when the config file has had problems (according to the log), in ms since the epoch. */
   since: Schema.optionalKey(Schema.Finite),
   /** Set if a user has stopped the whole project. */
   stopped: Schema.optionalKey(Schema.Struct({ by: Schema.String, since: Schema.Finite })),
-  /** The damage, if the project's log is damaged. The project is then not loaded, and none of its agents run. */
+  /**
+   * Description of the damage, if the project's log is damaged. The project is then not loaded, and no agent of it
+   * runs.
+   */
   damage: Schema.optionalKey(Schema.String),
   /**
-   * Warnings, one for each agent whose spending limits take effect only after the request that exceeds them, or not at
-   * all. Each gives the reason.
+   * Warnings about agents whose spending limits take effect too late (after the request that exceeds them) or not at
+   * all. Each warning gives the reason.
    */
   unmetered: Schema.optionalKey(Schema.Array(Schema.String)),
   /**
-   * Set if no user has approved the config file's current text. `hash`: hash of that text. `since`: in ms since the
-   * epoch. The last approved text is in force.
+   * Set if no user has approved the config file's current content. `hash`: hash of this content. `since`: in ms since
+   * the epoch. The last approved content is in force.
    */
   waits: Schema.optionalKey(
     Schema.Struct({
       hash: Schema.String,
       since: Schema.Finite,
-      /** How often the file has changed since the text in force was approved. */
+      /** Number of changes of the file since the content in force was approved. */
       changes: Schema.optionalKey(Schema.Int)
     })
   ),
@@ -51,16 +54,18 @@ export const ConfigChangeInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
   config: Schema.String,
-  /** Hash of the file's current text; the user's approval must name it. Null: the file is invalid, see `problems`. */
+  /**
+   * Hash of the file's current content. The user's approval must name it. Null: the file is invalid, see `problems`.
+   */
   hash: Schema.NullOr(Schema.String),
   problems: Schema.Array(Schema.String),
-  /** Whether the file's text waits for approval. False: it is in force, or differs only in formatting. */
+  /** True: the file's content waits for approval. False: it is in force, or differs only in formatting. */
   waits: Schema.Boolean,
   /** Set if a user has put the pending change aside: agentd does not ask again until the file changes. */
   kept: Schema.optionalKey(Schema.Struct({ by: Schema.String, at: Schema.Finite })),
   /** Consequences of the change, the dangerous ones first. */
   consequences: Schema.Array(Consequence),
-  /** Lines prefixed with `-`, `+` or a space. A line `@ N` says that the following lines begin at line N. */
+  /** Lines that begin with `-`, `+` or a space. A line `@ N` means that the lines after it begin at line N. */
   diff: Schema.Array(Schema.String)
 })
 export type ConfigChangeInfo = typeof ConfigChangeInfo.Type
@@ -71,13 +76,15 @@ export const AgentInfo = Schema.Struct({
   agent: Schema.String,
   backend: Schema.String,
   mode: Schema.Literals(["inbox", "loop"]),
-  /** For a sub-agent, the agent that spawned it. Undefined: the agent is defined in the project's config file. */
+  /** For a sub-agent: the agent that created it. Undefined: the agent is defined in the project's config file. */
   parent: Schema.optionalKey(Schema.String),
   /** The agent's role in a few words; empty: no role is configured. */
   role: Schema.String,
   /** Labels of the agent, used to group agents; undefined: none. */
   labels: Schema.optionalKey(Schema.Array(Schema.String)),
-  /** Name of the agent's model, as its run reports it; otherwise as the user chose or configured it. Empty: unknown. */
+  /**
+   * Name of the agent's model, as the run reports it; otherwise as chosen by the user or configured. Empty: unknown.
+   */
   model: Schema.String,
   /** Tokens in the newest request to the model, and the model's context window in tokens; undefined: not reported. */
   context: Schema.optionalKey(Schema.Struct({ used: Schema.Finite, window: Schema.optionalKey(Schema.Finite) })),
@@ -86,13 +93,13 @@ export const AgentInfo = Schema.Struct({
   reason: Schema.NullOr(Reason),
   /** State of the agent's worker state machine. */
   state: Schema.String,
-  /** When the status word (`word`) became true, in ms since the epoch; 0: the agent has not changed its state yet. */
+  /** Since when the status word (`word`) applies, in ms since the epoch; 0: the agent has not changed its state yet. */
   since: Schema.Finite,
-  /** eventId of the rune with which the agent entered its state; 0: the agent has not changed its state yet. */
+  /** eventId of the rune by which the agent entered its state; 0: the agent has not changed its state yet. */
   restsOn: Schema.Int,
   /** Plain text: what the agent is doing or waiting for. */
   detail: Schema.String,
-  /** When the agent continues automatically, such as after a retry delay, in ms since the epoch; null: no such time. */
+  /** When the agent continues automatically, such as after a retry delay, in ms since the epoch; null: not known. */
   nextAt: Schema.NullOr(Schema.Finite),
   runId: Schema.NullOr(Schema.String),
   pid: Schema.NullOr(Schema.Int),
@@ -103,36 +110,36 @@ export const AgentInfo = Schema.Struct({
   maxTotalErrors: Schema.Int,
   /** Number of messages that no confirmed run has received yet. */
   inbox: Schema.Int,
-  /** True: the agent has an active turn, or an active run if its program has no turns. */
+  /** True: the agent has an active turn or, if its program has no turns, an active run. */
   busy: Schema.optionalKey(Schema.Boolean),
-  /** Whether the run survives a restart of the daemon; undefined: the agent has no run, or it is still starting. */
+  /** True: the run survives a restart of the daemon. Undefined: the agent has no run, or its run is still starting. */
   outlives: Schema.optionalKey(Schema.Boolean),
   /** True: a budget (agent, project or machine) is exceeded, so the agent cannot start its next turn. */
   spent: Schema.optionalKey(Schema.Boolean),
   /**
-   * Why the agent's spending limits take effect too late (only after the request that exceeds them) or not at all.
-   * Undefined: they take effect in time.
+   * The reason why the agent's spending limits take effect too late (only after the request that exceeds them) or not
+   * at all. Undefined: the limits take effect in time.
    */
   unmetered: Schema.optionalKey(Schema.String),
   /** True: the agent has stopped permanently because of its errors or limits, not because a user stopped it. */
   failed: Schema.optionalKey(Schema.Boolean),
-  /** Number of messages that the agent did not answer and that wait for a decision by the user. */
+  /** Number of unanswered messages about which the user must decide. */
   dropped: Schema.optionalKey(Schema.Int),
   cwd: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String)
 })
 export type AgentInfo = typeof AgentInfo.Type
 
-/** A message that an agent did not answer. */
+/** A message that the agent has not answered. */
 export const DroppedInfo = Schema.Struct({
   messageId: Schema.String,
   from: Schema.String,
   /** Text of the message, truncated. `reason` is truncated, too. */
   text: Schema.String,
-  /** Why the turn ended without an answer: "refusal", "max_tokens", "max_turns" and others. */
+  /** The reason why the turn ended without an answer: "refusal", "max_tokens", "max_turns" and others. */
   errorType: Schema.String,
   reason: Schema.String,
-  /** When the message ended without an answer, in ms since the epoch. */
+  /** When the turn of the message ended without an answer, in ms since the epoch. */
   since: Schema.Finite
 })
 export type DroppedInfo = typeof DroppedInfo.Type
@@ -141,9 +148,9 @@ export const BacklogInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
   agent: Schema.String,
-  /** Messages that ended without an answer, oldest first. */
+  /** Unanswered messages, oldest first. */
   dropped: Schema.Array(DroppedInfo),
-  /** Number of older messages without an answer that are not included in `dropped`. */
+  /** Number of older unanswered messages that are not included in `dropped`. */
   more: Schema.Int,
   /** Limits that the agent has reached and that only the user can lift. */
   bounds: Schema.optionalKey(
@@ -160,7 +167,7 @@ export const BacklogInfo = Schema.Struct({
   questions: Schema.optionalKey(
     Schema.Array(Schema.Struct({ eventId: Schema.Int, question: Schema.String, since: Schema.Finite }))
   ),
-  /** Number of queued messages, including messages that will be retried. */
+  /** Number of queued messages, including those that will be retried. */
   held: Schema.Int,
   /** When the oldest queued message arrived, in ms since the epoch; null: no message is queued. */
   heldSince: Schema.NullOr(Schema.Finite)
@@ -179,7 +186,7 @@ export const OffersInfo = Schema.Struct({
   modes: Schema.Array(Offer),
   /** Slash commands of the agent's program. The user runs one with `agentd send AGENT /NAME`. */
   commands: Schema.Array(Command),
-  /** Source of the lists: the current run ("live"), an earlier run ("before"), or none yet ("not yet"). */
+  /** Run that reported the lists: the current one ("live") or an earlier one ("before"). "not yet": there is none. */
   known: Schema.Literals(["live", "before", "not yet"])
 })
 export type OffersInfo = typeof OffersInfo.Type
@@ -187,7 +194,7 @@ export type OffersInfo = typeof OffersInfo.Type
 /** Reply to a command. When the reply is sent, the effect of the command is durable. */
 export const Done = Schema.Struct({
   eventId: Schema.Int,
-  /** Plain text: what the command did. */
+  /** Plain text: the result of the command. */
   message: Schema.String
 })
 export type Done = typeof Done.Type
@@ -196,7 +203,9 @@ export const Code = Schema.Literals(Object.keys(refusalCodes) as ReadonlyArray<R
 
 /** Error: the command was rejected and changed nothing. `remedy` tells the user what to do next. */
 export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
-  /** Undefined: the daemon is older and sent no code, or is newer and sent a code that this client does not know. */
+  /**
+   * Code of the error. Undefined: an older daemon sent no code, or a newer daemon sent a code unknown to this client.
+   */
   code: Schema.optionalKey(Schema.String).pipe(
     Schema.decodeTo(Schema.UndefinedOr(Code), {
       decode: SchemaGetter.transformOptional((code) =>
@@ -212,7 +221,7 @@ export class CommandRefused extends Schema.TaggedError<CommandRefused>()("Comman
 export const refuse = (code: RefusalCode, message: string, remedy: string) =>
   new CommandRefused({ code, message, remedy })
 
-/** Common fields of the errors of all layers: a message and, usually, a remedy. */
+/** Fields that the errors of all layers have: a message and, usually, a remedy. */
 export interface Trouble {
   readonly _tag: string
   readonly message: string
@@ -222,25 +231,25 @@ export interface Trouble {
 export const refusedBy = (error: Trouble, remedy = "See `agentd log` for what led to it."): CommandRefused =>
   new CommandRefused({ code: codeOf(error), message: error.message, remedy: error.remedy ?? remedy })
 
-/** The user or program that sends a command, and the project in which names in the command are looked up first. */
+/** The user or program that sends a command, and the project in which names in that command are looked up first. */
 export const Caller = Schema.Struct({
-  /** Login name of the user, or name of the program. The log stores it. */
+  /** Login name of the user, or name of the program. The log stores this name. */
   by: Schema.String,
-  /** Absolute path of the `agentd.jsonc` that applies to the caller's folder; null: none. */
+  /** Absolute path of the `agentd.jsonc` that applies to the caller's folder; null: no such file applies. */
   config: Schema.NullOr(Schema.String)
 })
 export type Caller = typeof Caller.Type
 
-/** A session of a coding CLI on the board. */
+/** A row of the board for a session of a coding CLI. */
 export const PlateInfo = Schema.Struct({
   plateId: Schema.String,
   word: Word,
-  /** Id that the coding CLI gave the session. Clearing or forking the session changes the id. Null: unknown. */
+  /** Id that the coding CLI has given the session. Clearing or forking the session changes the id. Null: unknown. */
   sessionId: Schema.NullOr(Schema.String),
   status: Schema.Literals(["Starting", "Running", "Idle", "AwaitingInput", "AwaitingApproval", "Error", "Closed"]),
   /** When the session entered its status, in ms since the epoch. */
   since: Schema.Finite,
-  /** The signal that the status is derived from, and its time in ms since the epoch. Null: no signal arrived yet. */
+  /** The signal that determined the status, and its time in ms since the epoch. Null: no signal has arrived yet. */
   restsOn: Schema.NullOr(
     Schema.Struct({
       signal: Schema.Literals(["stream", "hook", "session", "transcript", "process"]),
@@ -251,7 +260,7 @@ export const PlateInfo = Schema.Struct({
   detail: Schema.String,
   cwd: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
-  /** The session's title or, if it has none, the beginning of its newest prompt. Null: neither is known. */
+  /** The session's title or, if there is none, the beginning of its newest prompt. Null: neither is known. */
   title: Schema.NullOr(Schema.String),
   lastTool: Schema.NullOr(Schema.String),
   /** Number of open items in the session's todo list; null: unknown. */
@@ -260,17 +269,17 @@ export const PlateInfo = Schema.Struct({
   /** Sum of the session's input and output tokens; null: unknown. */
   tokens: Schema.NullOr(Schema.Int),
   pid: Schema.NullOr(Schema.Int),
-  /** The agent whose run started the session, as `project/agent`; null: no agent started it. */
+  /** The agent whose run started the session, as `project/agent`; null: the session was not started by an agent. */
   agent: Schema.NullOr(Schema.String),
-  /** Whether agentd can read the session's transcript, from which a missed hook event can be recovered. */
+  /** True: agentd can read the session's transcript, from which a missed hook event can be recovered. */
   watchable: Schema.Boolean,
-  /** Id of the session's permission request that the user can answer through agentd; null: none. */
+  /** Id of the session's permission request, if the user can answer the request through agentd; otherwise null. */
   approval: Schema.NullOr(Schema.String),
-  /** Questions of the session to the user. The user answers them with `answer`, not with `approve`. */
+  /** Questions from the session to the user, who answers them with `answer`, not with `approve`. */
   questions: Schema.optionalKey(Schema.Array(Question)),
   /**
-   * Arguments of the tool call that needs approval, or of the newest call that `/events` reported as started. As JSON,
-   * truncated.
+   * Arguments, as truncated JSON, of the tool call that needs approval; if none does, of the newest call that `/events`
+   * reported as started.
    */
   arguments: Schema.optionalKey(Schema.String)
 })
@@ -290,9 +299,9 @@ export const CallInfo = Schema.Struct({
   state: Schema.Literals(["pending_call", "awaiting_approval", "executing"]),
   /** When the call entered its state, in ms since the epoch. */
   since: Schema.Finite,
-  /** Why the call needs approval; null: it needs none. */
+  /** The reason why the call needs approval; null: the call needs no approval. */
   reason: Schema.NullOr(Schema.String),
-  /** Questions of the call to the user, who answers with `answer`, not `approve`. Undefined: none. */
+  /** Questions of the call to the user, who answers with `answer`, not with `approve`. Undefined: no questions. */
   questions: Schema.optionalKey(Schema.Array(Question)),
   /** When the question or the execution of the call times out, in ms since the epoch; null: no timeout. */
   until: Schema.NullOr(Schema.Finite),
@@ -300,7 +309,7 @@ export const CallInfo = Schema.Struct({
 })
 export type CallInfo = typeof CallInfo.Type
 
-/** A call that waits for the user's decision, in full: an agent's tool call, or a session's permission request. */
+/** A call that waits for the user, with its whole input: an agent's tool call, or a session's permission request. */
 export const AskedCall = Schema.Struct({
   /** Id of the call or request; the command `approve` accepts it. */
   id: Schema.String,
@@ -310,11 +319,11 @@ export const AskedCall = Schema.Struct({
   tool: Schema.String,
   /** Folder in which the call will run if it is approved. */
   folder: Schema.String,
-  /** The whole input of the call as JSON. Only registered secrets are masked. */
+  /** The whole input of the call as JSON, in which only registered secrets are masked. */
   input: Schema.String,
   /** Hash of the call with its whole input. An approval must name this hash. */
   hash: Schema.String,
-  /** Why the call needs approval; null: no reason was reported. */
+  /** The reason why the call needs approval; null: no reason was reported. */
   reason: Schema.NullOr(Schema.String),
   /** Questions of the call to the user; undefined: the call waits for approval. */
   questions: Schema.optionalKey(Schema.Array(Question)),
@@ -325,7 +334,7 @@ export const AskedCall = Schema.Struct({
 })
 export type AskedCall = typeof AskedCall.Type
 
-/** Amounts that were spent, or limits of spending. Null: unknown, or not limited. */
+/** Amounts spent, or spending limits. Null: unknown, or not limited. */
 export const Spending = Schema.Struct({
   tokens: Schema.NullOr(Schema.Finite),
   toolCalls: Schema.NullOr(Schema.Finite),
@@ -344,17 +353,17 @@ export const ConversationInfo = Schema.Struct({
   state: Schema.String,
   since: Schema.Finite,
   restsOn: Schema.Int,
-  /** Plain text: why the conversation is paused or suspended, or how many turns are active. */
+  /** Plain text: the reason why the conversation is paused or suspended, or the number of active turns. */
   detail: Schema.String,
   agents: Schema.Array(Schema.String),
   turns: Schema.Int,
   turnsActive: Schema.Int,
   turnErrors: Schema.Int,
   fatalStops: Schema.Int,
-  /** Spending since the conversation was created or, if it was suspended, since it was last resumed. */
+  /** Spending since the conversation was created or last resumed after a suspension. */
   spent: Spending,
   limits: Spending,
-  /** Always null. In older agentd versions: path of a file with the payloads of an archived conversation. */
+  /** Always null. Older agentd versions: path of a file with the payloads of an archived conversation. */
   archive: Schema.NullOr(Schema.String)
 })
 export type ConversationInfo = typeof ConversationInfo.Type
@@ -364,7 +373,7 @@ export const SpawnRequest = Schema.Struct({
   name: Schema.String,
   role: Schema.optionalKey(Schema.String),
   instructions: Schema.optionalKey(Schema.String),
-  /** The sub-agent's first message. */
+  /** The first message to the sub-agent. */
   task: Schema.String
 })
 export type SpawnRequest = typeof SpawnRequest.Type
@@ -377,11 +386,11 @@ export const Report = Schema.Struct({
 })
 export type Report = typeof Report.Type
 
-/** A sentence in the explanation of how an agent reached its state. */
+/** A sentence in the explanation of how an agent came into its current state. */
 export const WhyLine = Schema.Struct({
   /** eventId of the rune that the sentence describes; 0: the sentence describes the current state. */
   eventId: Schema.Int,
-  /** Time that the sentence is about, in ms since the epoch. */
+  /** The time to which the sentence refers, in ms since the epoch. */
   at: Schema.Finite,
   text: Schema.String
 })

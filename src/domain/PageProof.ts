@@ -1,13 +1,13 @@
 /**
- * PageProof: texts that the web page and the daemon sign with a shared key (HMAC-SHA256) to authenticate each other.
+ * PageProof: strings that the web page and the daemon sign with a shared key (HMAC-SHA256) to authenticate each other.
  * Pure.
  *
- * The first key is the code in a pairing link. The page sends a handle derived from the code, and receives its own key,
- * encrypted with the code. For each session, both sides derive a session key from the page's key and a random value
- * from each side. The session key signs each request and each answer.
+ * The first key is the code in a pairing link. The page sends a handle derived from the code, and receives a key of its
+ * own, encrypted with the code. For each session, both sides derive a session key from the page's key and a random
+ * value from each side. The session key signs each request and each answer.
  */
 
-/** Returns the text to sign for a purpose. Different purposes or parts never produce the same text. */
+/** Returns the string to sign for a purpose. Different purposes or parts never give the same string. */
 export const text = (
   purpose: "handle" | "name" | "seal" | "granted" | "hello" | "session" | "request" | "answer" | "item",
   ...parts: ReadonlyArray<string | number | boolean>
@@ -21,7 +21,7 @@ export interface Session {
 }
 
 export interface Signature extends Session {
-  /** Number of the request in its session. A number is never used twice. */
+  /** Number of the request in its session, which is never used twice. */
   readonly n: number
   /** SHA-256 hash of the request body. */
   readonly body: string
@@ -32,7 +32,7 @@ export interface Asked {
   readonly method: string
   /** Path of the request URL with its query. */
   readonly path: string
-  /** Position after which a stream continues; empty: from its beginning. */
+  /** Position in a stream after which the answer continues; empty: from the stream's beginning. */
   readonly after: string
 }
 
@@ -48,13 +48,13 @@ export const SCHEME = "Agentd"
 /** Name of the header with the signature of an answer. */
 export const PROOF = "x-agentd-proof"
 /**
- * Value of `field` in an error that says that the daemon does not know the session. The page then repeats a request
- * that only reads in a new session.
+ * Value of `field` in the error for an unknown session, if the request only reads. The page then repeats the request in
+ * a new session.
  */
 export const OVER = "session"
 /**
- * Value of `field` in an error for a request that changes something, in an unknown session. The page does not repeat
- * the request, because the daemon may have executed it.
+ * Value of `field` in the error for an unknown session, if the request changes something. The page does not repeat the
+ * request, because the daemon may have executed it.
  */
 export const UNSURE = "act"
 

@@ -1,10 +1,11 @@
 /**
- * PendingConnections: manages connections that have not identified themselves yet. Their limit is separate from the limit for
- * admitted connections. Therefore, even if there are many of them, hooks and commands can still connect.
+ * PendingConnections: manages connections that have not identified themselves yet. Their limit is separate from the
+ * limit for admitted connections. Therefore hooks and commands can connect even if many connections have not identified
+ * themselves.
  *
  * Guarantees: pure. A new connection is always accepted. If there are too many, the connection that has been silent for
- * the longest time is closed. Each connection is read at least once before it can be closed. Until then, many new
- * connections can exceed the limit; the kernel's accept queue bounds their number.
+ * the longest time is closed. Each connection is read at least once before it can be closed. New connections that have
+ * not been read yet can exceed the limit, but the kernel's accept queue limits their number.
  */
 export class PendingConnections<A> {
   private readonly max: number
@@ -34,7 +35,7 @@ export class PendingConnections<A> {
     this.makeRoom()
   }
 
-  /** Removes a connection that was admitted or closed. Returns false if the connection was not in this set. */
+  /** Removes a connection that was admitted or closed. Returns false if it was not among the pending connections. */
   leave(one: A): boolean {
     return this.fresh.delete(one) || this.silent.delete(one)
   }

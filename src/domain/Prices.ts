@@ -14,7 +14,7 @@ export interface Price {
   /** Price of input tokens that did not come from a cache. */
   readonly input: number
   readonly output: number
-  /** Price of tokens read from a cache; undefined: `input` applies. The same is true of `cacheWrite`. */
+  /** Price of tokens read from a cache. Undefined: the price `input` applies, and likewise for `cacheWrite`. */
   readonly cacheRead?: number | undefined
   readonly cacheWrite?: number | undefined
 }
@@ -31,7 +31,7 @@ const ANTHROPIC = "https://platform.claude.com/docs/en/about-claude/pricing"
 const ANTHROPIC_ZH = "https://platform.claude.com/docs/zh-CN/about-claude/pricing"
 const overview = (model: string) => `https://platform.claude.com/docs/zh-CN/models/${model}/overview`
 
-/** Makes a row of the table. The price of cache writes is the price for a cache lifetime of five minutes. */
+/** Makes a row of the table. The price of cache writes applies to caches that last five minutes. */
 const line = (
   page: string,
   [input, cacheWrite, cacheRead, output]: readonly [number, number, number, number]
@@ -53,11 +53,11 @@ export const TABLE: { readonly [model: string]: Line } = {
   "claude-haiku-4-5": line(ANTHROPIC_ZH, [1, 1.25, 0.1, 5])
 }
 
-/** Prefix of a provider and date of a model snapshot. Some programs add them to a model's name. */
+/** Prefix of a provider, and date of a model snapshot, that some programs add to a model's name. */
 const PREFIX = /^(?:anthropic|openai|google)\//
 const SNAPSHOT = /-20\d{6}$/
 
-/** Undefined: no price is known. `own`: the prices of the configs, the most specific config first. */
+/** Price of a model; undefined: no price is known. `own`: prices in the configs, the most specific config first. */
 export const priceOf = (model: string, ...own: ReadonlyArray<Prices>): Price | undefined => {
   const told = plainModel(model)
   const plain = told.replace(PREFIX, "")
@@ -69,7 +69,7 @@ export const priceOf = (model: string, ...own: ReadonlyArray<Prices>): Price | u
   return undefined
 }
 
-/** Numbers of tokens of each kind. `input` includes the tokens read from and written to a cache. */
+/** Number of tokens of each kind. `input` includes the tokens read from a cache and written to a cache. */
 export interface Tokens {
   readonly input: number
   readonly output: number
@@ -77,7 +77,7 @@ export interface Tokens {
   readonly cacheWrite: number
 }
 
-/** In USD. */
+/** Cost of the tokens in USD. */
 export const costOf = (price: Price, { cacheRead, cacheWrite, input, output }: Tokens): number =>
   ((input - cacheRead - cacheWrite) * price.input +
     cacheRead * (price.cacheRead ?? price.input) +
@@ -85,5 +85,5 @@ export const costOf = (price: Price, { cacheRead, cacheWrite, input, output }: T
     output * price.output) /
   1e6
 
-/** Prices in the user's config, which apply to all projects. */
+/** Prices from the user's own config, which apply to all projects. */
 export const UserPrices = Context.Reference<Prices>("agentd/domain/UserPrices", { defaultValue: () => ({}) })

@@ -1,5 +1,5 @@
 /**
- * ProjectKinds: rune kinds with which a conversation's stream records changes of its project. Agents and channels read
+ * ProjectKinds: rune kinds that record changes of a project in its conversation's stream. Agents and channels read
  * them.
  */
 import { Schema } from "effect"
@@ -19,7 +19,8 @@ export const projectKinds = {
   "project.stopped": kind(Schema.Struct({ name: text, by: text })),
   "project.started": kind(Schema.Struct({ name: text, by: text })),
   /**
-   * A user has abandoned a conversation whose stream is damaged. The rune is therefore written to the daemon's stream.
+   * A user has abandoned a conversation whose stream is damaged. Because of the damage, this rune is in the daemon's
+   * stream.
    */
   "conversation.given_up": kind(Schema.Struct({ conversation: text, config: text, name: text, by: text, reason: text }))
 }

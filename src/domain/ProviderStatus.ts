@@ -1,6 +1,6 @@
 /**
- * ProviderStatus: the interface with which agents ask whether a model provider is available, and report the outcome of
- * requests. The folder providers/ implements it; without it, every provider counts as available.
+ * ProviderStatus: the interface through which agents ask whether a model provider is available, and report the outcome
+ * of requests. The folder providers/ implements it; without it, every provider counts as available.
  */
 import { Context, Effect, Schema } from "effect"
 import type { UsageWindow } from "../runs/gateway/LimitHeaders.ts"
@@ -13,7 +13,7 @@ import type { Noted } from "./UsageWindow.ts"
 export interface Account {
   /** Name of the provider, or host and port of its address: "anthropic", "127.0.0.1:8080", "opencode acp". */
   readonly provider: string
-  /** Source of the API key, never the key itself: "ANTHROPIC_API_KEY", "login". */
+  /** Name of the source of the API key, never the key itself: "ANTHROPIC_API_KEY", "login". */
   readonly account: string
 }
 
@@ -28,15 +28,15 @@ export type News =
       readonly message: string
       /** When the provider wants the request to be retried, in ms since the epoch. */
       readonly retryAt?: number | undefined
-      /** Duration of an outage in ms after which the user is notified; undefined: 15 minutes. */
+      /** Minimum duration, in ms, of an outage about which the user is notified; undefined: 15 minutes. */
       readonly lasts?: number
     }
   | { readonly _tag: "refused"; readonly began: number; readonly message: string }
   | { readonly _tag: "limited"; readonly message: string; readonly until: number }
-  /** The provider's answer reported the usage windows of the account. */
+  /** The provider's answer contained the usage windows of the account. */
   | { readonly _tag: "used"; readonly windows: ReadonlyArray<UsageWindow> }
 
-/** A usage window, as it is written to the log and the control socket. */
+/** A usage window, as it is in the log and on the control socket. */
 export const Window = Schema.Struct({
   name: Schema.String,
   used: Schema.optionalKey(Schema.Finite),
@@ -49,7 +49,7 @@ export const Window = Schema.Struct({
 
 export type Sky = "Available" | "Degraded" | "Unavailable" | "LimitedUntil" | "LoginNeeded"
 
-/** Describes the problem of an account, without the provider's error message. */
+/** Description of the account's problem, without the provider's error message. */
 export const troubles: { readonly [state in Sky]: string } = {
   Available: "",
   Degraded: "is unavailable",
@@ -69,28 +69,28 @@ export interface Standing extends Account {
   readonly restsOn: number
 }
 
-/** An account about which something was reported. `windows`: its usage windows, as last reported. */
+/** An account for which something was reported. `windows`: the usage windows of the account, as last reported. */
 export interface AccountStanding extends Standing {
   readonly windows: ReadonlyArray<Noted>
 }
 
 export interface Forecast {
   /**
-   * Whether the agent `who` may send a request now. If not, `wake` is called when the answer may have changed. Only the
-   * newest `wake` of an agent is called.
+   * Returns true if the agent `who` may send a request now. If not, `wake` is called when this may have changed. If an
+   * agent calls this repeatedly, only its newest `wake` is called.
    */
   readonly admits: (account: Account, who: string, wake: () => void) => boolean
   /**
    * Reports the outcome of a request. When `tell` returns, a reported problem is durable. While the provider is
-   * available, a call costs almost nothing.
+   * available, a call takes almost no time.
    */
   readonly tell: (account: Account, who: string, news: News) => Effect.Effect<void>
   /** Returns the status of an account; undefined: the account never had a problem. */
   readonly standing: (account: Account) => Standing | undefined
   readonly near: (account: Account) => ReadonlyArray<Noted>
-  /** The status of every account about which something was reported. */
+  /** The status of all accounts for which something was reported. */
   readonly accounts: () => ReadonlyArray<AccountStanding>
-  /** Accounts with an outage long enough to notify the user, or with a login that the user must renew. */
+  /** Accounts whose outage is long enough to notify the user, or whose login the user must renew. */
   readonly lasting: () => ReadonlyArray<Standing>
 }
 

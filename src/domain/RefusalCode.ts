@@ -23,7 +23,7 @@ export type RefusalCode = keyof typeof refusalCodes
 export const isRefusalCode = (code: unknown): code is RefusalCode =>
   typeof code === "string" && Object.hasOwn(refusalCodes, code)
 
-/** Error codes for errors that have no `code` field, by the error's tag. */
+/** Codes of errors that have no field `code`, by the error's tag. */
 export const codesByTag: { readonly [tag: string]: RefusalCode } = {
   ActorStopped: "not_now",
   BackupRefused: "conflict",
@@ -51,7 +51,7 @@ export const codesByTag: { readonly [tag: string]: RefusalCode } = {
   WorktreeError: "unavailable"
 }
 
-/** Undefined: the error is no rejection of a command, or its code is unknown here. */
+/** Returns the code of an error. Undefined: the error does not reject a command, or its code is unknown here. */
 export const codeOf = (error: object): RefusalCode | undefined => {
   const { _tag, code, reason } = error as { readonly [field in "_tag" | "code" | "reason"]?: unknown }
   if (_tag === "StorageError" && reason === "full") return "full"

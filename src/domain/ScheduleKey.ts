@@ -1,6 +1,6 @@
 /**
- * ScheduleKey: the key of one run of a schedule. The key is used as the id of the message that the run sends, or as the
- * key of the goal that it submits. Pure, except that `said` uses the machine's time zone.
+ * ScheduleKey: the key that identifies one run of a schedule. The message that the run sends has this key as its id; a
+ * goal that the run submits has it as its key. Pure, except that `said` uses the machine's time zone.
  */
 export interface Key {
   readonly name: string

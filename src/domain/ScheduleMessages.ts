@@ -1,4 +1,4 @@
-/** ScheduleMessages: schemas of schedules, as they are written to the log and the control socket. */
+/** ScheduleMessages: schemas of schedules, used in the log and on the control socket. */
 import { Schema } from "effect"
 
 const text = Schema.String
@@ -16,14 +16,14 @@ const Goal = Schema.Struct({
   target: Schema.optionalKey(text)
 })
 
-/** The work of a schedule: a message to send or a goal to submit. Exactly one of the two fields is set. */
+/** The work of a schedule: either a message to send or a goal to submit. Exactly one of the two fields is set. */
 export const Work = Schema.Struct({
   send: Schema.optionalKey(Schema.Struct({ agent: text, text })),
   goal: Schema.optionalKey(Goal)
 })
 export type Work = typeof Work.Type
 
-/** In characters. The whole text is in the log or the config file. */
+/** Maximum length of a displayed text in characters. The whole text is in the log or in the config file. */
 const MAX_SHOWN = 500
 
 export const shown = ({ goal, send }: Work): Work => {
@@ -36,7 +36,7 @@ export const shown = ({ goal, send }: Work): Work => {
 
 /** The most recent run of a schedule. */
 const Run = Schema.Struct({
-  /** When the run was due. If a user requested the run: the time of the request. */
+  /** When the run was due or, if a user requested the run, the time of the request. */
   due: time,
   at: time,
   /** eventId of the rune that records the run and the message or goal that it created. */
@@ -44,14 +44,14 @@ const Run = Schema.Struct({
   asked: Schema.Boolean,
   messageId: Schema.NullOr(text),
   goalId: Schema.NullOr(text),
-  /** True: the run's message is not answered yet, or its goal is not finished yet. */
+  /** True: the message of the run has not been answered yet, or its goal is not finished yet. */
   underWay: Schema.Boolean
 })
 
 /** The most recent time at which the schedule was due but did not run. */
 export const Skipped = Schema.Struct({
   due: time,
-  /** Number of consecutive skipped times, including this one. 100 means 100 or more. */
+  /** Number of consecutive skipped times, including the most recent one. 100 means 100 or more. */
   count: Schema.Int,
   reason: text,
   at: time
@@ -64,7 +64,7 @@ export const ScheduleInfo = Schema.Struct({
   name: text,
   conversation: text,
   project: text,
-  /** Cron expression of the schedule; null: the schedule runs only once. */
+  /** Cron expression of the schedule; null: the schedule is due only once. */
   cron: Schema.NullOr(text),
   timeZone: text,
   work: Work,
@@ -73,11 +73,11 @@ export const ScheduleInfo = Schema.Struct({
   state: Schema.Literals(SCHEDULE_STATES),
   /** When the schedule is due next; null: never again. */
   next: Schema.NullOr(time),
-  /** Set for a schedule that is not defined in the config file: the user who created it. `pausedBy`: who paused it. */
+  /** The user who created the schedule; not set if it is in the config file. `pausedBy`: the user who paused it. */
   by: Schema.NullOr(text),
   pausedBy: Schema.NullOr(text),
   last: Schema.NullOr(Run),
-  /** The most recent skipped time; null: no time was skipped since the last run. */
+  /** The most recent time that was skipped; null: none was skipped since the last run. */
   skipped: Schema.NullOr(Skipped)
 })
 export type ScheduleInfo = typeof ScheduleInfo.Type

@@ -1,7 +1,7 @@
 /**
- * SpendingLimits: the interface to budgets: agents report their spending and ask whether they may start another turn. Limits
- * apply to a turn, an agent, a project and the machine: in total, per day and per month. The folder budgets/ implements
- * the interface; without it, nothing is limited.
+ * SpendingLimits: the interface to budgets: agents report their spending and ask whether they may start another turn. A
+ * limit applies to a turn, an agent, a project or the machine: in total, per day or per month. The folder budgets/
+ * implements the interface; without it, nothing is limited.
  */
 import { Context, Duration, Effect, type Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
@@ -15,7 +15,7 @@ export type Whose = "agent" | "project" | "machine"
 export type Period = "turn" | "day" | "month" | "total"
 export type Resource = "tokens" | "usd" | "tool_calls" | "wall_time"
 
-/** A spending limit, and how much of it is spent. */
+/** A spending limit, and how much of it has been spent. */
 export interface Reach {
   readonly whose: Whose
   readonly period: Period
@@ -28,7 +28,7 @@ export interface Reach {
   readonly until: number | null
   /** True: an agent that reaches the limit ends. False: the agent waits. */
   readonly stops: boolean
-  /** A warning text, set if this is not a limit but an observation about the turn that the user should know about. */
+  /** A warning. Set if this is not a limit, but an observation about the turn that the user should know about. */
   readonly mark?: string
 }
 
@@ -37,8 +37,8 @@ export interface Spender extends Address {
   /** Returns the current limits from the config file. */
   readonly limits: () => { readonly agent: BudgetConfig; readonly project: BudgetConfig }
   /**
-   * Ends the agent's turn. `keep`: the messages of the turn are delivered again later. `turnId`: end only this turn;
-   * the agent then waits for the user.
+   * Ends the agent's turn. `keep`: if true, the turn's messages are delivered again later. `turnId`: if set, only this
+   * turn is ended, and the agent then waits for the user.
    */
   readonly interrupt: (reason: string, keep: boolean, turnId?: string) => Effect.Effect<void>
   readonly turn?: () => string | undefined
@@ -46,16 +46,16 @@ export interface Spender extends Address {
   readonly exhaust: (reach: Reach) => Effect.Effect<void>
 }
 
-/** A limit, and to whom it applies. For a project `agent` is empty; for the machine both are empty. */
+/** A limit, and where it applies. For a project, the field `agent` is empty; for the machine, both fields are empty. */
 export interface Limited extends Reach {
   readonly conversation: string
   readonly agent: string
 }
 
-/** Total tokens and cost for one day, conversation, agent, model and goal. */
+/** Total tokens and cost for one combination of day, conversation, agent, model and goal. */
 export interface Cost {
   /**
-   * The local day ("2026-11-24"), or only the month if the day is long ago. If hours were requested, the hour:
+   * The local day ("2026-11-24"), or only the month if the day is long ago. If groups by hour were requested, the hour:
    * "2026-11-24T07".
    */
   readonly day: string
@@ -73,7 +73,7 @@ export interface Cost {
   readonly usd: number
   /** Number of tokens whose cost is unknown: the agent reported no cost, and no price is known for the model. */
   readonly unpriced: number
-  /** Implausibly high spending that the agent reported. No sum includes it. */
+  /** Reported spending that is implausibly high. No sum includes it. */
   readonly unlikely?: { readonly tokens: number; readonly usd: number }
 }
 
@@ -92,7 +92,7 @@ export interface Allowances {
   readonly join: (spender: Spender) => Effect.Effect<void, never, Scope.Scope>
   /**
    * Returns the limit that prevents the agent's next turn; undefined: the turn may start. "unread": earlier spending is
-   * not loaded yet. `wake` is called when the answer may have changed. `spent`: spending since the agent was last
+   * not loaded yet. `wake` is called when this answer may have changed. `spent`: spending since the agent was last
    * started, including amounts that were not reported yet.
    */
   readonly admits: (
@@ -107,9 +107,9 @@ export interface Allowances {
   /** Records that a suspended conversation was resumed: its total spending restarts at zero. */
   readonly renewed: (conversation: string, ref: RuneRef) => Effect.Effect<void>
   readonly standing: (who: Address) => Standing
-  /** Call it when a config file has changed: agents that wait for a budget then check their limits again. */
+  /** Call this when a config file has changed, so that agents that wait for a budget check their limits again. */
   readonly wake: Effect.Effect<void>
-  /** Spending of a conversation, to be stored in the rune that archives it; undefined: none is known. */
+  /** Spending of a conversation, to be stored in the rune that archives it; undefined: no spending is known. */
   readonly archived: (conversation: string) => Effect.Effect<ArchivedSpending | undefined>
   /** All spending since the day `since`. Streams that cannot be read are left out. */
   readonly costs: (
@@ -117,7 +117,7 @@ export interface Allowances {
     /** True: group by hour instead of by day. Only the most recent hours are available. */
     options?: { readonly hours: boolean }
   ) => Effect.Effect<ReadonlyArray<Cost>, StorageError>
-  /** Returns each limit of live agents, their projects and the machine once. Limits of turns are left out. */
+  /** Returns each limit of live agents, of their projects and of the machine once. Limits of turns are left out. */
   readonly limits: () => ReadonlyArray<Limited>
 }
 
@@ -141,12 +141,12 @@ export const SpendingLimits = Context.Reference<Allowances>("agentd/domain/Spend
 
 const SHARE = 0.8
 
-/** Whether enough of a limit is spent to warn the user. */
+/** Returns true if so much of a limit is spent that the user must be warned. */
 export const isNear = (spent: number, limit: number): boolean => spent >= SHARE * limit
 
 const TURN_REACHED = "the turn reached"
 
-/** Whether a turn was interrupted because it reached its own limit. */
+/** Returns true if a turn was interrupted because it reached its own limit. */
 export const isTurnLimit = (reason: string | null | undefined): boolean => reason?.startsWith(TURN_REACHED) === true
 
 const OF = { agent: "the agent", project: "the project", machine: "this machine" } as const
@@ -163,7 +163,7 @@ export const nameOf = ({ period, resource, whose }: Pick<Reach, "period" | "reso
   return `${when} budget of ${RESOURCES[resource]} for ${OF[whose]}`
 }
 
-/** Spent amount and limit, such as "120 of 100". */
+/** Describes the spent amount and the limit, such as "120 of 100". */
 export const share = ({ limit, resource, spent }: Reach): string =>
   `${amount(resource, spent)} of ${amount(resource, limit)}`
 

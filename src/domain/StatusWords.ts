@@ -1,5 +1,6 @@
 /**
- * StatusWords: the status words that users see, and the table that maps each state of each state machine to a word. Pure.
+ * StatusWords: the status words that users see, and the table that maps each state of each state machine to a word.
+ * Pure.
  *
  * Guarantees: each state of each machine has a list of cases. The first case whose condition is true gives the word;
  * the last case has no condition. A word says who acts next: the user, nobody, or the thing itself.
@@ -19,7 +20,7 @@ export const WORDS = [
 ] as const
 export type Word = (typeof WORDS)[number]
 
-/** Causes of waits that end without the user. */
+/** Reasons for waits that end without the user. */
 export const REASONS = ["limit", "network", "login", "place", "floor", "run", "task"] as const
 export type Reason = (typeof REASONS)[number]
 
@@ -53,16 +54,16 @@ export const LOOKS: { readonly [word in Word]: Look } = {
   done: { glyph: "✓", ascii: "+", colour: "good", group: "Idle", next: "nobody: it is over" }
 }
 
-/** Sort position of a word: 0 for "needs you", which comes first. */
+/** Sort position of a word: 0 for "needs you", whose rows come first. */
 export const rankOf = (word: Word): number => WORDS.indexOf(word)
 
-/** Whether an agent with this word has ended and is not restarted automatically. */
+/** Returns true if an agent with this word has ended and is not restarted automatically. */
 export const isOver = (word: Word): boolean => word === "failed" || word === "stopped" || word === "done"
 
 /** A status word and its condition. In a list of cases, the first whose condition is true counts. */
 export interface Case<F> {
   readonly word: Word
-  /** The condition as text for users; undefined: the case always applies. */
+  /** Wording of the condition for users; undefined: the case always applies. */
   readonly when?: string
   readonly holds?: (facts: F) => boolean
 }
@@ -76,7 +77,7 @@ const table =
 
 const is = (word: Word): readonly [{ readonly word: Word }] => [{ word }]
 
-/** Facts that, in addition to the worker's state, decide an agent's status word. */
+/** Facts that, in addition to the worker's state, determine an agent's status word. */
 export interface AgentFacts {
   /** True: a call, a question or an unanswered message of the agent waits for the user. */
   readonly asks: boolean
@@ -86,13 +87,13 @@ export interface AgentFacts {
   readonly works: boolean
   /** True: the agent's program is retrying its request to the model. */
   readonly retries: boolean
-  /** Cause of the agent's wait if the wait ends without the user; null: the agent does not wait. */
+  /** The reason why the agent waits, if the wait ends without the user; null: the agent does not wait. */
   readonly waits: Reason | null
   /** True: a user stopped the agent. */
   readonly wasStopped: boolean
-  /** True: the parent agent has ended this sub-agent, whose work is over. */
+  /** True: the parent agent has ended this sub-agent, because the sub-agent's work is over. */
   readonly isOver: boolean
-  /** True: messages are queued, and they will not be processed until the agent is started. */
+  /** True: messages are queued, but will not be processed until the agent is started. */
   readonly holds: boolean
 }
 
@@ -207,9 +208,9 @@ const BEHIND = {
 export const autonomy = table<{
   /** True: the goal's project is paused or suspended. */
   readonly held: boolean
-  /** True: a complete plan waits for the user's approval, or a plan waits for the user to provide its file. */
+  /** True: a complete plan waits for the user's approval, or a plan waits for a file that the user must provide. */
   readonly asks: boolean
-  /** True: an agent for which the goal waits cannot continue without the user. */
+  /** True: an agent for which the goal waits cannot continue without the user's help. */
   readonly behind: boolean
   readonly wasCancelled: boolean
 }>()({
@@ -277,7 +278,7 @@ export const channelWord = ({
   readonly closed: boolean
   readonly paused: boolean
   readonly floor: string | null
-  /** The question or problem that waits for the user; null: none. */
+  /** The question or problem that waits for the user; null: nothing waits for the user. */
   readonly waits: string | null
   readonly seats: ReadonlyArray<Word>
 }): Word => {
@@ -313,7 +314,7 @@ export const span = (ms: number): string => {
   return `${Math.floor(seconds / 86_400)} d`
 }
 
-/** If a wait ends within this time in ms, the remaining time is shown instead of the clock time. */
+/** Maximum remaining time in ms for which a wait is shown as a duration. For longer waits, the clock time is shown. */
 const SOON = 90_000
 
 const FOR: { readonly [reason in Reason]: string } = {
@@ -326,7 +327,7 @@ const FOR: { readonly [reason in Reason]: string } = {
   task: "other tasks"
 }
 
-/** `retrying in 8 s`, `waiting until 14:00 (limit)`, `waiting for the network`. */
+/** Describes a wait: `retrying in 8 s`, `waiting until 14:00 (limit)`, `waiting for the network`. */
 export const phrase = (
   {
     reason = null,

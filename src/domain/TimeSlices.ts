@@ -7,10 +7,10 @@
  */
 import { Effect } from "effect"
 
-/** A computation in steps. The generator yields the cost of each step; 1 is the cost of a small step (about 10 µs). */
+/** A computation in steps. The generator yields the cost of each step; a small step of about 10 µs has the cost 1. */
 export type Steps<A> = Generator<number, A>
 
-/** About 1 ms. Slices are short because a request by another client waits for several of them. */
+/** Maximum cost of a slice, about 1 ms. Slices are short, because a client's request waits for several of them. */
 export const TURN = 100
 
 export const inTurns = <A>(steps: Steps<A>): Effect.Effect<A> => {

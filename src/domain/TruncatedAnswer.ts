@@ -1,9 +1,9 @@
 /**
- * TruncatedAnswer: marks an agent's answer that was cut off because its length or number of steps is limited. Every view
- * that shows the answer must show this mark. Pure.
+ * TruncatedAnswer: marks an agent's answer that was cut off at a limit of its length or of the number of steps. Every
+ * view that shows the answer must show this mark. Pure.
  */
 
-/** Error types of turns whose answer was cut off. The part of the answer that arrived is shown to the user. */
+/** Error types of turns whose answer was cut off. The user sees the part of the answer that arrived. */
 const CUT: ReadonlySet<string> = new Set(["max_tokens", "max_turns", "max_turn_requests"])
 
 export const isCut = (errorType: string): boolean => CUT.has(errorType)
@@ -14,5 +14,5 @@ export const isMarked = (text: string): boolean => text.endsWith(MARK)
 
 export const partOf = (text: string): string => (isMarked(text) ? text.slice(0, -MARK.length).trimEnd() : text)
 
-/** Adds the mark to an answer that was cut off; empty if no part of the answer arrived. */
+/** Adds the mark to the part of a cut-off answer that arrived. Returns an empty string if no part arrived. */
 export const marked = (part: string): string => (part.trim() === "" ? "" : `${part.trimEnd()}\n${MARK}`)

@@ -1,6 +1,6 @@
 /**
- * UsageKinds: the kind of the rune `agent.usage`, which records an agent's spending. Agents write it; budgets are
- * computed from it.
+ * UsageKinds: the rune kind `agent.usage`, which records an agent's spending. Agents write these runes; budgets are
+ * computed from them.
  */
 import { Schema } from "effect"
 import { kind, reader } from "../core/event-log/EventKinds.ts"
@@ -12,7 +12,7 @@ const ModelUsage = Schema.Struct({
   model: text,
   input: Schema.Finite,
   output: Schema.Finite,
-  /** Tokens read from a cache. `input` includes them and those in `cache_write`. */
+  /** Tokens read from a cache. `input` includes these tokens and those in `cache_write`. */
   cache_read: Schema.optionalKey(Schema.Finite),
   cache_write: Schema.optionalKey(Schema.Finite),
   usd: Schema.optionalKey(Schema.Finite)
@@ -31,14 +31,14 @@ const Usage = Schema.Struct({
   /** Warning for the user, set if the turn has repeated the same tool call too often. */
   same: Schema.optionalKey(text),
   /**
-   * Implausible part of the reported spending: more than is possible in the elapsed time. Only the agent's own budget
-   * counts it.
+   * Implausible part of the reported spending: the part that exceeds what is possible in the elapsed time. Only the
+   * agent's own budget includes it.
    */
   unlikely: Schema.optionalKey(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite })),
-  /** Tokens and cost of each model. Runes of older agentd versions have only the sums. */
+  /** Tokens and cost of each model. Runes of older agentd versions lack this field and have only the sums. */
   models: Schema.optionalKey(Schema.Array(ModelUsage)),
   goal: Schema.optionalKey(text),
-  /** Local day of the spending, such as "2026-11-24". */
+  /** Local day on which the spending occurred, such as "2026-11-24". */
   day: Schema.optionalKey(text)
 })
 export type Usage = typeof Usage.Type
@@ -46,16 +46,16 @@ export type Usage = typeof Usage.Type
 const Period = Schema.Struct({ label: text, tokens: Schema.Finite, usd: Schema.Finite })
 
 /**
- * The spending of a conversation, stored when the conversation is archived. After that, the spending can no longer be
- * computed from its runes.
+ * The spending of a conversation, stored when the conversation is archived, because from then on it can no longer be
+ * computed from the conversation's runes.
  */
 export const ArchivedSpending = Schema.Struct({
   tokens: Schema.Finite,
   usd: Schema.Finite,
-  /** Spending on the last day and in the last month with any spending. */
+  /** Spending on the last day with any spending, and in the last month with any spending. */
   day: Period,
   month: Period,
-  /** Spending for each month or day, agent, model and goal. */
+  /** Spending for each combination of month or day, agent, model and goal. */
   costs: Schema.Array(
     Schema.Struct({
       day: text,

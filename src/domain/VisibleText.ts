@@ -1,5 +1,5 @@
 /**
- * VisibleText: shows a text by somebody else in a form in which the user can see every character. Pure.
+ * VisibleText: shows text by another author in such a form that the user can see every character. Pure.
  *
  * Guarantees: nothing is left out or hidden. Each character is shown as itself or as a mark `\u{…}`. Backslashes before
  * a mark, or before text that looks like one, are doubled. The original can be restored: `read(visible(text)) ===
@@ -21,7 +21,7 @@ const MAX_SPACES = 8
 
 const markOf = (character: string): string => `\\u{${character.codePointAt(0)!.toString(16)}}`
 
-/** Replaces each hidden character of the text by a mark. Line breaks stay unchanged. */
+/** Replaces each hidden character in the text with a mark. Line breaks stay unchanged. */
 export const visible = (text: string): string => {
   let shown = ""
   let combining = 0
@@ -43,7 +43,7 @@ export const visible = (text: string): string => {
     }
     if (spaces > 0) endSpaces()
     if (code > 32 && code < 127 && code !== 92) {
-      // fast path for printable ASCII characters, which are most characters of most commands
+      // fast path for printable ASCII characters, because most commands consist mainly of these
       combining = 0
       base = true
       shown += character
@@ -92,8 +92,8 @@ const SCRIPTS = ["Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic",
 const MAX_NAMED = 20
 
 /**
- * Returns words that could be mistaken for other words. They mix alphabets, or consist of styled Latin letters or of
- * letters that look like Latin ones. The result is a hint, not a proof.
+ * Returns the words that could be mistaken for other words, because they mix alphabets, or consist of styled Latin
+ * letters or of letters that look like Latin letters. The result is a hint, not a proof.
  */
 export const lookalikes = (text: string): ReadonlyArray<string> => {
   const found = new Set<string>()

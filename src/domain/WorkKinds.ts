@@ -1,6 +1,6 @@
 /**
- * WorkKinds: rune kinds of an agent's work that other features read: its reports, the start and end of its turns, and
- * its tool calls. The schemas have only the fields that those features need; the agents feature defines all fields.
+ * WorkKinds: rune kinds about an agent's work that other features read: its reports, the start and end of its turns,
+ * and its tool calls. The schemas have only the fields that those features need; the agents feature defines all fields.
  */
 import { Schema } from "effect"
 import { kind, reader } from "../core/event-log/EventKinds.ts"

@@ -78,7 +78,7 @@ export const secretsIn = (environment: { readonly [name: string]: string | undef
     return passwords.length === 0 ? [] : [value, ...passwords]
   })
 
-/** What to redact for a registered value: the value, and each of its lines that is a secret by itself. */
+/** Strings to redact for a registered value: the value, and each of its lines that is a secret by itself. */
 export const partsOf = (value: string): ReadonlyArray<string> => {
   const lines = value.includes("\n")
     ? value
