@@ -17,7 +17,7 @@ export interface Address {
 
 export interface AgentMessage {
   /**
-   * Message id, chosen by the sender. If a message is repeated after a crash, its id is the same; the agent ignores it.
+   * Message id, chosen by the sender. If a message is repeated after a crash, its id is the same, and it is ignored.
    */
   readonly messageId: string
   /** Name of the sender: a login, `agent:<name>`, `channel:<name>`, `plan:<id>` or `schedule:<name>`. */
@@ -87,9 +87,7 @@ export interface Member extends Address {
 /** A report about an agent. The report is sent after the reported fact was committed to the log. */
 export type AgentReport = Address & {
   readonly eventId: number
-  /**
-   * The reported rune: the cause of runes that result from this report. Null in an `Active` report, which has no rune.
-   */
+  /** The reported rune: the cause of runes that result from this report. Null in an `Active` report: it has no rune. */
   readonly cause: Cause | null
   /** When the reported fact happened, in ms since the epoch. */
   readonly at: number
@@ -130,16 +128,14 @@ export class AgentPort extends Context.Service<
      */
     readonly interrupt: (to: Address, messageId: string, reason: string) => Effect.Effect<void, CommandRefused>
     /**
-     * Adds the message to the active turn if the backend supports that (`steer`). Otherwise the message is queued as
-     * the next one.
+     * Adds the message to the active turn if the backend supports that (`steer`). Otherwise the message is queued ahead
+     * of the waiting messages.
      */
     readonly steer: (to: Address, message: AgentMessage) => Effect.Effect<void, CommandRefused>
     readonly members: (conversation: string) => Effect.Effect<ReadonlyArray<Member>>
     /** Returns true if all open tool calls of the agent's current turn wait for the user. If omitted: false. */
     readonly waits?: (to: Address) => boolean
-    /**
-     * Reports about agents of all conversations, from the subscription on. A slow reader misses only `Active` reports.
-     */
+    /** Reports about all conversations, from the subscription on. A slow reader misses only `Active` reports. */
     readonly reports: Stream.Stream<AgentReport>
     /** Waits until the daemon has read the log and restored all agents in it. */
     readonly recovered: Effect.Effect<void>

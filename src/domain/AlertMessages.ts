@@ -32,9 +32,7 @@ export const AlertRow = Schema.Struct({
   to: Schema.Array(Schema.String),
   /** Addresses that the mail server rejected. */
   rejected: Schema.Array(Schema.String),
-  /**
-   * When the mail was sent, in ms since the epoch. Null: not sent yet, or the record was deleted because of its age.
-   */
+  /** When the mail was sent, in ms since the epoch. Null: not sent yet, or the record was deleted as too old. */
   sentAt: Schema.NullOr(Schema.Finite),
   attempts: Schema.Int,
   /** Error message of the last attempt to send the mail; null: it did not fail. */

@@ -1,6 +1,6 @@
 /**
  * ConfigKinds: rune kinds for a project's config file: which content of the file the user has approved, and whether the
- * file has changed since. The log stores only hashes, never the text, because a config file can contain secrets.
+ * file has changed since. The log stores only hashes, never the content, because a config file can contain secrets.
  */
 import { Schema } from "effect"
 import { kind } from "../core/event-log/EventKinds.ts"

@@ -188,7 +188,7 @@ export const TaskInfo = Schema.Struct({
   restsOn: Schema.NullOr(Schema.Int),
   head: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
-  /** True: the task was completed in a git repository but made no commit. */
+  /** True: the task was completed in a git repository, but the agent made no commit. */
   noCommit: Schema.optionalKey(Schema.Boolean)
 })
 export type TaskInfo = typeof TaskInfo.Type

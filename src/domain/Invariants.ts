@@ -16,7 +16,7 @@ export type Where =
   | "verify"
   | "test"
 
-/** A rule in the table. `checked` is empty if agentd does not have the feature to which the rule applies yet. */
+/** A rule in the table. `checked` is empty if agentd does not yet have the feature to which the rule applies. */
 export interface Invariant {
   readonly id: string
   readonly holds: string

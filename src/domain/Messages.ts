@@ -24,8 +24,8 @@ export const ProjectInfo = Schema.Struct({
   /** Set if a user has stopped the whole project. */
   stopped: Schema.optionalKey(Schema.Struct({ by: Schema.String, since: Schema.Finite })),
   /**
-   * Description of the damage, if the project's log is damaged. The project is then not loaded, and no agent of it
-   * runs.
+   * Description of the damage, if the project's log is damaged. The project is then not loaded, and its agents do not
+   * run.
    */
   damage: Schema.optionalKey(Schema.String),
   /**
@@ -54,9 +54,7 @@ export const ConfigChangeInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
   config: Schema.String,
-  /**
-   * Hash of the file's current content. The user's approval must name it. Null: the file is invalid, see `problems`.
-   */
+  /** Hash of the file's current content. An approval must name it. Null: the file is invalid, see `problems`. */
   hash: Schema.NullOr(Schema.String),
   problems: Schema.Array(Schema.String),
   /** True: the file's content waits for approval. False: it is in force, or differs only in formatting. */
@@ -82,9 +80,7 @@ export const AgentInfo = Schema.Struct({
   role: Schema.String,
   /** Labels of the agent, used to group agents; undefined: none. */
   labels: Schema.optionalKey(Schema.Array(Schema.String)),
-  /**
-   * Name of the agent's model, as the run reports it; otherwise as chosen by the user or configured. Empty: unknown.
-   */
+  /** Name of the agent's model, as the run reports it; else as chosen by the user or configured. Empty: unknown. */
   model: Schema.String,
   /** Tokens in the newest request to the model, and the model's context window in tokens; undefined: not reported. */
   context: Schema.optionalKey(Schema.Struct({ used: Schema.Finite, window: Schema.optionalKey(Schema.Finite) })),
@@ -108,7 +104,7 @@ export const AgentInfo = Schema.Struct({
   totalErrors: Schema.Int,
   maxConsecutiveErrors: Schema.Int,
   maxTotalErrors: Schema.Int,
-  /** Number of messages that no confirmed run has received yet. */
+  /** Number of messages that wait for a turn of the agent. */
   inbox: Schema.Int,
   /** True: the agent has an active turn or, if its program has no turns, an active run. */
   busy: Schema.optionalKey(Schema.Boolean),
@@ -203,9 +199,7 @@ export const Code = Schema.Literals(Object.keys(refusalCodes) as ReadonlyArray<R
 
 /** Error: the command was rejected and changed nothing. `remedy` tells the user what to do next. */
 export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
-  /**
-   * Code of the error. Undefined: an older daemon sent no code, or a newer daemon sent a code unknown to this client.
-   */
+  /** Code of the error. Undefined: an older daemon sent no code, or a newer daemon sent a code unknown here. */
   code: Schema.optionalKey(Schema.String).pipe(
     Schema.decodeTo(Schema.UndefinedOr(Code), {
       decode: SchemaGetter.transformOptional((code) =>

@@ -33,7 +33,7 @@ export type News =
     }
   | { readonly _tag: "refused"; readonly began: number; readonly message: string }
   | { readonly _tag: "limited"; readonly message: string; readonly until: number }
-  /** The provider's answer contained the usage windows of the account. */
+  /** The provider's answer contained the account's usage windows. */
   | { readonly _tag: "used"; readonly windows: ReadonlyArray<UsageWindow> }
 
 /** A usage window, as it is in the log and on the control socket. */

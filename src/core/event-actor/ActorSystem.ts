@@ -12,9 +12,7 @@ import { TurnScheduler } from "./TurnScheduler.ts"
 
 export interface Options {
   readonly log: Log
-  /**
-   * Maximum number of waiting messages per actor. At this limit, mail from outside waits or is refused. Default: 1,024.
-   */
+  /** Maximum number of waiting messages per actor. With more, mail from outside waits or is refused. Default: 1,024. */
   readonly capacity?: number
   /** True in tests: states are frozen, checked to be plain data, and compared with the states that `apply` computes. */
   readonly strict?: boolean

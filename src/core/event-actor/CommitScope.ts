@@ -143,7 +143,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     else this.wait()
   }
 
-  /** if no mail is queued, handle the ask on the asker's call stack, because the asker waits anyway */
+  /** Handles an ask. If no mail is queued, the ask runs on the asker's call stack, because the asker waits anyway. */
   ask(ask: Ask<Member>, isFollowing: boolean): void {
     const { member } = ask
     const { status } = this

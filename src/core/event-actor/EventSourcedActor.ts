@@ -160,9 +160,7 @@ export interface EventSourcedActor<S, M, A = never, E = never, R = never> {
   readonly apply: (state: S, rune: Rune, isJoined: boolean) => S
   /** Handles a sibling's rune whose `moves` names this actor. Undefined: the rune does not concern this actor. */
   readonly join?: (state: S, rune: Rune, context: Context) => Joined<S, A> | Refusal | Refuse<E> | undefined
-  /**
-   * Returns true if `actor` names a part of this actor. The part's runes then belong to this actor. See `Draft.actor`.
-   */
+  /** Returns true if `actor` names a part of this actor. The part's runes belong to this actor. See `Draft.actor`. */
   readonly parts?: (actor: string) => boolean
   /** Returns true if postponed mail is retried after this change of state. Default: if the state is another object. */
   readonly comesBack?: (before: S, after: S) => boolean
@@ -172,8 +170,8 @@ export interface EventSourcedActor<S, M, A = never, E = never, R = never> {
    */
   readonly stepped?: (before: S, after: S) => void
   /**
-   * Returns the timers of a state. `began`: when the actor was first started, in ms since the epoch; the start of
-   * timers in the initial state, which no rune has entered.
+   * Returns the timers of a state. `began`: when the actor was first started, in ms since the epoch. Timers of the
+   * initial state, which no rune has entered, start at this time.
    */
   readonly timers?: (state: S, began: number) => ReadonlyArray<Timer<M>>
   readonly activities?: (state: S) => ReadonlyArray<Activity>

@@ -81,7 +81,7 @@ export class Macrostep implements Context {
     return this.asked === undefined ? 0 : this.system.putOff.tokenOf(this.asked)
   }
 
-  /** Undefined: the message came too early and must be postponed. If `run` throws, the macrostep has been undone. */
+  /** Handles a message. Undefined: the message must be postponed. If `run` throws, the macrostep has been undone. */
   run(scope: Stepped, member: Member, item: unknown): ScopeCommit | undefined {
     const unit = new ScopeCommit(scope, member, item)
     const { log } = this.system

@@ -35,7 +35,7 @@ export class Rollback {
     return this.unit && { member: this.unit.member, item: this.unit.item, error: this.error }
   }
 
-  /** The messages as members and messages, alternating, oldest first, without the culprit. */
+  /** The messages except the culprit, as members and messages, alternating, oldest first. */
   get mail(): ReadonlyArray<unknown> {
     return this.units
       .toSorted(([a], [b]) => a - b)

@@ -67,7 +67,7 @@ export class ScopeCommit implements Unit {
   kept: Array<Postponed> | undefined = undefined
   acts: Array<Act> | undefined = undefined
   /**
-   * Set if the macrostep was refused and writes no runes. `why` decides whether a tell is discarded or dead-lettered.
+   * Set if the macrostep was refused and writes nothing. `why` decides whether a tell is discarded or dead-lettered.
    */
   refused: unknown = undefined
   why: "stale" | "illegal" | "refused" = "refused"

@@ -27,9 +27,7 @@ import { ScopeIncarnation } from "./ScopeIncarnation.ts"
 /** Maximum time in ms for which mail waits while its scope is down. */
 export const DOWN_AT_MOST = 10_000
 
-/**
- * Default grace period. A constant, because a duration given as a string would be parsed at each start and each end.
- */
+/** Default grace period. A constant, because a duration in a string would be parsed at each start and each end. */
 const GRACE = Duration.seconds(5)
 
 /** Error: the scope already has a supervisor. A scope can have only one. */
@@ -58,7 +56,7 @@ export interface ScopeOptions {
   readonly id: string
   /** The scope appends to this stream of the log; several scopes can use the same stream. */
   readonly stream: string
-  /** Default: `permanent`. */
+  /** When the scope is restarted. Default: `permanent`. */
   readonly restart?: RestartType
   /** Maximum time for stopping the scope's running work. Default: 5 s. */
   readonly shutdown?: ChildSpec["shutdown"]

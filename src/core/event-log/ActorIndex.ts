@@ -121,9 +121,7 @@ export class ActorIndex implements BackgroundTask {
   private readonly threads = new Map<string, number>()
   /** eventId of the newest indexed rune. */
   private place = 0
-  /**
-   * In threads with ids up to this one, no deleted runes have entries. Undefined: no deleted runes have entries at all.
-   */
+  /** In threads with ids up to this one, no deleted runes have entries. Undefined: no deleted rune has an entry. */
   private cleared: number | undefined
   /** Number of consecutive steps that found the file locked. */
   private locked = 0

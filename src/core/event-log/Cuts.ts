@@ -38,10 +38,7 @@ export interface Options {
   readonly isLazy: (kind: string) => boolean
   /** Hash of the payload that remained after an erasure, by the eventId of the erased rune. */
   readonly erasures: ReadonlyMap<number, string>
-  /**
-   * If a user's setting has deleted old runes: the newest deleted rune of each stream, after which the stream
-   * continues.
-   */
+  /** If a user's setting has deleted old runes: each stream's newest deleted rune, after which it continues. */
   readonly begins?: ReadonlyArray<SegmentHead>
   /** The only stream to check; if omitted, all streams are checked. */
   readonly only?: string | undefined
@@ -143,10 +140,7 @@ export class Cuts {
   }
 }
 
-/**
- * Hash of the payload that remained after an erasure, by the eventId of the erased rune. Read from intact runes of the
- * home stream.
- */
+/** Hash of each payload that remained after an erasure, by eventId, read from intact runes of the home stream. */
 export const erasuresIn = (places: Iterable<Place>, home: string): ReadonlyMap<number, string> => {
   const found = new Map<number, string>()
   for (const { row } of places) {

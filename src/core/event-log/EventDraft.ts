@@ -69,9 +69,7 @@ class PlainNames {
 const refuse = ({ actor, kind }: RuneDraft, rule: string, message: string): RuneRefused =>
   new RuneRefused({ kind, rule, message: `${kind} (${actor}): ${message}` })
 
-/**
- * Size in UTF-8 bytes if it exceeds `most`, else undefined. If the text is too short for that, no bytes are counted.
- */
+/** Size in UTF-8 bytes if it exceeds `most`, else undefined. If the text is too short for that, nothing is counted. */
 const bytesOver = (text: string, most: number): number | undefined => {
   if (text.length * 3 <= most) return undefined
   const bytes = Buffer.byteLength(text)

@@ -42,7 +42,7 @@ export class InvariantGuard {
   readonly kinds: ReadonlyArray<string>
   readonly initial: States
   private readonly checkers: ReadonlyArray<AnyChecker>
-  /** Positions in the list of checkers of those that check a kind, by the kind's name. */
+  /** Indexes (in `checkers`) of the checkers that read a kind, by the kind's name. */
   private readonly interested = new Map<string, ReadonlyArray<number>>()
 
   constructor(checkers: ReadonlyArray<AnyChecker>) {

@@ -55,10 +55,7 @@ export interface Log {
    * exactly the stored one.
    */
   prepare(draft: RuneDraft): Prepared | RuneRefused
-  /**
-   * The reason why the unit may not be written (an invariant, a sealed or halted stream), else undefined. Appends
-   * nothing.
-   */
+  /** Reason why the unit may not be written (invariant, sealed or halted stream), else undefined. Appends nothing. */
   refuses(unit: Unit): RuneRefused | undefined
   /**
    * Accepts the whole unit and its positions. Returns true if the unit is already durable. If this method throws,

@@ -17,9 +17,7 @@ export interface Rules {
   readonly guard: InvariantGuard
   /** Folds of the program's features. A stream is read once for all of its folds. */
   readonly folds: ReadonlyArray<StreamFold<unknown>>
-  /**
-   * The stream of facts about the program itself. Runes for streams that accept no more runes are written here, too.
-   */
+  /** The stream of facts about the program itself. Runes for streams that accept no more runes are in it, too. */
   readonly home: string
   /** The severity of an invariant; undefined for other rules (a rune's size or schema). */
   readonly severityOf: (rule: string) => Severity | undefined

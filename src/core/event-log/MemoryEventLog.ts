@@ -19,9 +19,7 @@ import type { Snapshots } from "./StreamReader.ts"
 import type { Position, Positions } from "./Subscribers.ts"
 import { walkHere } from "./Verify.ts"
 
-/**
- * Reads the log in memory. Positions begin at 1 and have no gaps, so a rune's array index is its position minus one.
- */
+/** Reads the log in memory. Positions begin at 1 and have no gaps, so the index of a rune is its position minus one. */
 const readerOf = (log: MemoryLog): LogReader => {
   const select = (selection: Selection, after: number, upTo: number) =>
     log

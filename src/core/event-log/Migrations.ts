@@ -92,9 +92,7 @@ const erasures = `
       OR ${PLACE}
     ${REFUSES_CHANGE};`
 
-/**
- * Allows runes to be moved from the store to segments. Rows may be deleted only if their runes are in a listed segment.
- */
+/** Lets runes be moved from the store to segments. Rows may be deleted only if their runes are in a listed segment. */
 const segments = `
     CREATE TABLE segments (
       first INTEGER PRIMARY KEY, last INTEGER NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL

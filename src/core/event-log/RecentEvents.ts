@@ -44,7 +44,7 @@ export class RecentEvents {
       this.chars -= this.sizes[this.first]!
       this.first += 1
     }
-    // when more than a third of the remaining number of runes has been dropped, remove these from the arrays
+    // remove the dropped runes from the arrays when their number exceeds a third of the remaining runes
     if (this.first > LEAST && this.first * 4 > this.recent.length) {
       this.recent = this.recent.slice(this.first)
       this.sizes = this.sizes.slice(this.first)

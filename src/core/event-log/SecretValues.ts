@@ -89,10 +89,7 @@ export const partsOf = (value: string): ReadonlyArray<string> => {
   return [value, ...lines].filter((part) => part.length >= MIN_VALUE && part.length <= MAX_VALUE)
 }
 
-/**
- * Returns the value's base64 at the three possible offsets in a longer text, without the characters that depend on
- * neighbouring bytes.
- */
+/** Base64 of the value at the three possible offsets, without the characters that depend on neighbouring bytes. */
 const base64Of = (value: string): ReadonlyArray<string> => {
   const bytes = Buffer.from(value)
   return [0, 1, 2].map((shift) => {

@@ -99,7 +99,7 @@ export class PartFile {
   private readonly handle: number
   private readonly sha256: Hash = createHash("sha256")
   bytes = 0
-  /** Number of bytes that are on disk. */
+  /** Number of written bytes that were already synced to disk. */
   private synced = 0
 
   constructor(folder: string) {

@@ -18,7 +18,7 @@ import { type Database, nodeSqlite, openStore, type Statement, type Value } from
 
 export interface StoreOptions {
   readonly file: string
-  /** The home stream, whose runes record the segments. */
+  /** Name of the home stream, whose runes record the segments. */
   readonly home: string
   /** Maximum size of the file in bytes. */
   readonly maxBytes?: number
@@ -188,7 +188,7 @@ export class SqliteStore {
   }
 
   /**
-   * Updates the list of segments in the transaction of the rune about it, so that a copy of the store has both or none.
+   * Updates the list of segments in the same transaction as the rune about it: a copy of the store has both or none.
    */
   private listTold({ kind, stream, text }: Row): void {
     if (stream !== this.home) return

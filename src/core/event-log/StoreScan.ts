@@ -10,7 +10,7 @@ import type { Segments } from "./Segments.ts"
 import type { StoredRune } from "./StoredRune.ts"
 import type { Tables } from "./TableCheck.ts"
 
-/** Kinds of runes that affect the head (newest rune) which the store keeps for a stream with runes in segments. */
+/** Kinds of runes that determine what the store records about a stream whose runes are moved to segments. */
 export interface Marks {
   /** Kinds of runes after which a stream accepts no more runes. */
   readonly seals: ReadonlyArray<string>

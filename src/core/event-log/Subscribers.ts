@@ -14,7 +14,9 @@ import type { LogReader } from "./LogReader.ts"
 import type { RecentEvents } from "./RecentEvents.ts"
 import type { Rune } from "./Rune.ts"
 
-/** Number of runes of the log after which a subscriber's position is saved, as it is when the subscriber ends. */
+/**
+ * Number of runes of the log after which a subscriber's position is saved. It is also saved when the subscriber ends.
+ */
 const KEEP_EVERY = 1_024
 
 /** A subscriber's saved position, with the hash of the rune at this position. */

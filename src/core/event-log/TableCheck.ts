@@ -131,9 +131,7 @@ export class TableCheck {
     this.beside.next(runes)
   }
 
-  /**
-   * Ends the check. `left`: the newest rune in the segments, by stream; undefined if not all segments could be read.
-   */
+  /** Ends the check. `left`: the newest rune in the segments, by stream; undefined if a segment could not be read. */
   end(left: ReadonlyMap<string, Head> | undefined): Tables {
     const beside = this.beside.end()
     return {

@@ -56,9 +56,7 @@ export interface ChildHandle {
   readonly exclusive?: boolean
   /** Describes the child for a snapshot. The method must change nothing and must not wait. */
   inspect?(): Inspection
-  /**
-   * Claim of the supervisor that runs this handle; only it sets the claim. Other supervisors then refuse the handle.
-   */
+  /** Claim of the supervisor that runs this handle; only it sets the claim. Others then refuse the handle. */
   supervisedBy?: Hold | undefined
 }
 

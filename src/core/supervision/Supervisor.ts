@@ -74,8 +74,8 @@ export interface Supervisor<R = never> extends ChildHandle {
   /** Starts a new child. Undefined: its start returned `ignore`. If the start fails, the specification is not kept. */
   startChild(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartChildError | Refused.SupervisorEnded>
   /**
-   * Stops a child or ends its restart attempts. Keeps its specification, unless it is temporary or the supervisor
-   * dynamic.
+   * Stops a child or its restart attempts. Keeps the child's specification, unless the child is temporary or the
+   * supervisor is dynamic.
    */
   terminateChild(id: string): Effect.Effect<void, Refused.NotFound | Refused.SupervisorEnded>
   /** Starts a child that is not running. If the start fails, the failure is neither counted nor retried. */
@@ -317,9 +317,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return wait === 0 ? this.comeBack(spec) : this.takeDown(spec, () => this.startLater(spec, wait))
   }
 
-  /**
-   * Restarts a child as the strategy requires: stops the affected siblings, then starts the child and these siblings.
-   */
+  /** Restarts a child as the strategy requires: stops affected siblings, then starts the child and these siblings. */
   private comeBack(spec: ChildSpec<R>): Effect.Effect<void> | undefined {
     return this.takeDown(spec, (affected) =>
       this.startAgain(
@@ -599,9 +597,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     }
   }
 
-  /**
-   * Counts the restarts and records the last crash of a child. Deletes the records of children that no longer exist.
-   */
+  /** Counts the restarts and records the last crash of a child. Deletes the records of children that are gone. */
   private remember(event: TraceEvent): void {
     if (event._tag !== "Restarting" && !(event._tag === "Exited" && event.ending === "abnormal")) return
     const { crash, restarts } = this.histories.get(event.child) ?? { restarts: 0, crash: undefined }

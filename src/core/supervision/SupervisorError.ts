@@ -35,7 +35,7 @@ export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", refused
   }
 }
 
-/** The supervisor is dynamic: it keeps no specification of a child that has ended, to restart or delete. */
+/** The supervisor is dynamic. It keeps no specification of an ended child, so it cannot restart or delete the child. */
 export class SimpleOneForOne extends Schema.TaggedError<SimpleOneForOne>()("SimpleOneForOne", refused) {
   override get message() {
     return `${this.supervisor} is dynamic and has no specification of ${this.child}; start a new child instead`

@@ -10,9 +10,7 @@ export type Strategy =
   | "one_for_one"
   /** All other children are stopped, and then all children are started again. */
   | "one_for_all"
-  /**
-   * The children that were started after the ended child are stopped; then the ended child and they are started again.
-   */
+  /** The children that were started after the ended child are stopped; then the ended child and they are restarted. */
   | "rest_for_one"
   /**
    * For children that are added and removed often (`simple_one_for_one` in OTP). When a child ends, its specification

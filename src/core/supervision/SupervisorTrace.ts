@@ -30,9 +30,7 @@ export type TraceEvent =
       readonly ending: Ending
       readonly exit: Exit.Exit<unknown, unknown>
     }
-  /**
-   * A child restarts. `attempt`: number of restarts within the current period. `wait`: delay in ms before the start.
-   */
+  /** A child restarts. `attempt`: number of restarts within the current period. `wait`: delay before it, in ms. */
   | { readonly _tag: "Restarting"; readonly child: string; readonly attempt: number; readonly wait: number }
   /** The start of an exclusive child is waiting until its abandoned incarnation has ended. */
   | { readonly _tag: "AwaitsEnd"; readonly child: string }
