@@ -31,9 +31,9 @@ export interface AgentMessage {
 }
 
 /**
- * Why an agent is offline. `stopped`: a user stopped the agent, or its conversation accepts no work. `disconnected`:
- * the agent's process exited during a turn and restarts automatically. `crashed`: the agent has stopped permanently
- * because of its errors.
+ * The reason why an agent is offline. `stopped`: a user stopped the agent, or its conversation accepts no work.
+ * `disconnected`: the agent's process exited during a turn and restarts automatically. `crashed`: the agent has stopped
+ * permanently because of its errors.
  */
 export type Departure = "stopped" | "disconnected" | "crashed"
 
@@ -100,7 +100,7 @@ export type AgentReport = Address & {
         readonly turnId: string
         readonly messageIds: ReadonlyArray<string>
         readonly outcome: TurnOutcome
-        /** Why the turn was interrupted, or its error message; null: the turn completed. */
+        /** The reason for the turn's interruption, or its error message; null: the turn completed. */
         readonly reason: string | null
         readonly output: string
         /** True: the messages of the turn will be delivered again, in a later turn. */

@@ -35,7 +35,7 @@ export const AlertRow = Schema.Struct({
   /** When the mail was sent, in ms since the epoch. Null: not sent yet, or the record was deleted as too old. */
   sentAt: Schema.NullOr(Schema.Finite),
   attempts: Schema.Int,
-  /** Error message of the last attempt to send the mail; null: it did not fail. */
+  /** Error message of the last attempt to send the mail; null: that attempt did not fail. */
   error: Schema.NullOr(Schema.String),
   /** Time of the next attempt to send the mail, in ms since the epoch; null: no attempt is planned. */
   nextAt: Schema.NullOr(Schema.Finite)

@@ -21,7 +21,7 @@ export class Conversations extends Context.Service<
     /** Ids of all conversations in the log. Waits until the log has been read. */
     readonly known: Effect.Effect<ReadonlyArray<string>>
     /**
-     * Current status of a conversation, without waiting. An unknown conversation counts as "working". After
+     * Returns the current status of a conversation, without waiting. An unknown conversation counts as "working". After
      * `AgentPort.recovered` returns, all conversations are known.
      */
     readonly standing: (conversation: string) => Standing

@@ -156,7 +156,7 @@ export const GoalInfo = Schema.Struct({
   detail: Schema.String,
   /** Set if an agent of the goal cannot continue without the user: the agent's name, what it needs, and the command. */
   behind: Schema.optionalKey(Schema.String),
-  /** Why the goal is blocked or stopped; null: the goal is neither blocked nor stopped. */
+  /** The reason why the goal is blocked or stopped; null: the goal is neither blocked nor stopped. */
   reason: Schema.NullOr(Schema.String),
   total: Schema.Int,
   tasks: TaskCounts,

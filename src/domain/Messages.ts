@@ -85,7 +85,7 @@ export const AgentInfo = Schema.Struct({
   /** Tokens in the newest request to the model, and the model's context window in tokens; undefined: not reported. */
   context: Schema.optionalKey(Schema.Struct({ used: Schema.Finite, window: Schema.optionalKey(Schema.Finite) })),
   word: Word,
-  /** Cause of the agent's wait; null: the agent does not wait, or waits only until a certain time. */
+  /** The reason why the agent waits; null: the agent does not wait, or waits only until a certain time. */
   reason: Schema.NullOr(Reason),
   /** State of the agent's worker state machine. */
   state: Schema.String,
@@ -362,7 +362,7 @@ export const ConversationInfo = Schema.Struct({
 })
 export type ConversationInfo = typeof ConversationInfo.Type
 
-/** A request of an agent or a user to create a sub-agent. For missing fields, the parent agent's values are used. */
+/** A request from an agent or a user to create a sub-agent. For missing fields, the parent agent's values are used. */
 export const SpawnRequest = Schema.Struct({
   name: Schema.String,
   role: Schema.optionalKey(Schema.String),

@@ -26,7 +26,7 @@ const Usage = Schema.Struct({
   /** Duration of the turn in ms. */
   wall_time: Schema.Finite,
   usd: Schema.Finite,
-  /** Time in ms during which all open calls of the turn waited for the user. No limit counts this time. */
+  /** Time in ms during which all open calls of the turn waited for the user. This time counts toward no limit. */
   waited: Schema.optionalKey(Schema.Finite),
   /** Warning for the user, set if the turn has repeated the same tool call too often. */
   same: Schema.optionalKey(text),

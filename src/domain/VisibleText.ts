@@ -8,8 +8,8 @@
 
 /**
  * Characters that are replaced by a mark: control and format characters, lone surrogates, private and unassigned
- * characters, separators, and blanks other than the space. Also characters that fonts draw as nothing. Joiners and
- * variation selectors belong to these: no legitimate command needs them.
+ * characters, separators, and blanks other than the space. Also characters that fonts do not draw. These include
+ * joiners and variation selectors, because no legitimate command needs them.
  */
 const HIDDEN =
   /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}\u{13441}\u{13442}\ufffc\ufffd]|(?! )\p{Zs}/u

@@ -52,7 +52,7 @@ export type Status =
   | "closed"
 
 export interface ScopeOptions {
-  /** Unique among the children of its supervisor. */
+  /** Id of the scope, unique among the children of its supervisor. */
   readonly id: string
   /** The scope appends to this stream of the log; several scopes can use the same stream. */
   readonly stream: string

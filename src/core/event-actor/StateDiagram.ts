@@ -134,7 +134,7 @@ const targetsOf = (machine: AnyMachine, cell: AnyCell): ReadonlyArray<ReadonlyAr
     `\`${branch.rune ?? machine.rune}\``
   ])
 
-/** Equal cells share a row, and each branch is one line. Shared branch lists have their own tables. */
+/** Equal cells share a row, and each branch is a line. Branch lists that states share have tables of their own. */
 export const transitions = (machine: AnyMachine): string => {
   const all = statesOf(machine)
   const choices = choicesOf(machine)

@@ -1,6 +1,6 @@
 /**
- * AdmittingLog: base class of all logs, with the steps before anything is stored. It prepares drafts, checks units
- * against the guard and the halted streams, and reports durable units to its watchers.
+ * AdmittingLog: base class of all logs, with the steps that precede storage. It prepares drafts, checks units against
+ * the guard and the halted streams, and reports durable units to its watchers.
  */
 import type { AdmissionState, Stop } from "./AdmissionState.ts"
 import type { EventDraft } from "./EventDraft.ts"

@@ -16,7 +16,7 @@ import type { NextTick } from "./NextTick.ts"
 import { causeOf, FORMAT, type Rune, type RuneDraft } from "./Rune.ts"
 
 export interface Options {
-  /** Maximum number of appends that are not durable yet. Beyond it, a caller waits until its append is accepted. */
+  /** Maximum number of appends that are not durable yet. At this limit, a caller waits until its append is accepted. */
   readonly maxWaiting: number
   /** Maximum number of lazy runes that were passed to the log but are not durable yet. */
   readonly maxLazyAhead: number

@@ -14,7 +14,7 @@ export const isBeginning = (file: string): boolean => /^begins-\d+\.zst$/.test(f
 
 export interface KeptState {
   readonly stream: string
-  /** Name of the fold. */
+  /** Name of the fold that computed the state. */
   readonly name: string
   readonly version: number
 }

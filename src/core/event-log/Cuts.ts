@@ -60,7 +60,7 @@ export class Cuts {
   lost = 0
   /** The first position where a rune or a payload is lost; Infinity if nothing is lost. */
   first = Number.POSITIVE_INFINITY
-  /** Message that the store lacks acknowledged runes, which a repair cannot restore; undefined if it lacks none. */
+  /** Message about missing acknowledged runes, which a repair cannot restore; undefined if none are missing. */
   behind: string | undefined
 
   constructor(of: Options) {

@@ -103,7 +103,7 @@ export interface Erasable extends Erased {
   readonly size: number
 }
 
-/** A part of a stream that a feature works without, because the part cannot be folded or read. */
+/** A part of a stream that cannot be folded or read, so that a feature works without it. */
 export interface SetAside {
   readonly stream: string
   /** Description of the part, such as "the channel dev". */
@@ -111,7 +111,7 @@ export interface SetAside {
   readonly message: string
 }
 
-/** Progress of reading the streams that existed at the start. */
+/** Progress in reading the streams that existed at the start. */
 export interface Reading {
   /** Number of streams that existed at the start and that features of the program fold. */
   readonly streams: number
@@ -120,7 +120,7 @@ export interface Reading {
   readonly runes: number
   readonly unreadable: ReadonlyArray<{ readonly stream: string; readonly message: string }>
   readonly aside: ReadonlyArray<SetAside>
-  /** Message that acknowledged runes are missing; absent if none are missing. */
+  /** Message about missing acknowledged runes; absent if none are missing. */
   readonly behind?: string
   /** Message about archives of an older agentd that could not be restored, with one line for each conversation. */
   readonly archives?: string
@@ -254,7 +254,7 @@ export class EventLog extends Context.Service<
     /** Emits the streams that are already known to be damaged, and then each damaged stream that is found later. */
     readonly damages: Stream.Stream<Damage>
     readonly reading: Effect.Effect<Reading>
-    /** Records that a feature works without a part of a stream: `reading` lists it, and the user is mailed once. */
+    /** Records that a feature works without a part of a stream. `reading` then lists the part, and one mail is sent. */
     readonly setAside: (part: SetAside) => Effect.Effect<void>
     readonly streams: Effect.Effect<ReadonlyArray<StreamHead>, StorageError>
     /**

@@ -34,7 +34,7 @@ export const codeOf = (error: unknown): number | undefined =>
 
 /** SQLite result codes after which a retry can succeed: busy, locked, I/O error, full. */
 const PASSING = new Set([5, 6, 10, 13])
-/** SQLite result codes that are the fault of the append itself: too big, constraint, mismatch, range. */
+/** SQLite result codes for errors that the append itself causes: too big, constraint, mismatch, range. */
 const REFUSED = new Set([18, 19, 20, 25])
 /** SQLite result codes for a key, unique value or rowid that already exists: another program writes to the store. */
 export const TAKEN = new Set([1555, 2067, 2579])

@@ -14,7 +14,7 @@ export const SETTLED = 2_000
 /** Maximum time (ms) after the start before chores first run, even if requests continue to arrive. */
 export const AT_LAST = 30_000
 
-/** Background work that waits to be done. */
+/** Pending background work. */
 export interface Left {
   readonly isUntidy: boolean
   /** Time (ms) until a chore may continue; Infinity if no chore has work. */

@@ -31,8 +31,9 @@ export interface Rules {
 export class LogRules extends Context.Service<LogRules, Rules>()("agentd/event-log/LogRules") {}
 
 /**
- * The draft of a rune that reports a refused rune. It belongs to the same stream, or to the home stream if the first
- * one accepts no runes. Undefined if the rule is not an invariant, or if neither stream accepts runes.
+ * The draft of a rune that reports a refused rune. The draft belongs to the stream of the refused rune, or to the home
+ * stream if that stream accepts no runes. Undefined if the rule is not an invariant, or if neither stream accepts
+ * runes.
  */
 export const violation = (
   rules: Rules,

@@ -26,7 +26,7 @@ export interface Opened {
   readonly heads: ReadonlyArray<readonly [stream: string, head: Head]>
   /** Problems found in the newest runes, which are checked at the start. */
   readonly problems: ReadonlyArray<Problem>
-  /** Message that acknowledged runes are missing; undefined if none are missing. */
+  /** Message about missing acknowledged runes; undefined if none are missing. */
   readonly behind?: string | undefined
 }
 
@@ -164,7 +164,7 @@ export class LogStore {
     this.index.flush(this.store)
   }
 
-  /** Throws if the execution fails. */
+  /** Executes an order. Throws if that fails. */
   carryOut(order: Order): void {
     if (order._tag === "Snapshot") this.index.keep(this.store, order.order)
     else if (order._tag === "Position") this.index.keepPosition(this.store, order.name, order.eventId)

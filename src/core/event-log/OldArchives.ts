@@ -32,7 +32,7 @@ const END = ".jsonl.gz"
 const ACTOR = "log/archives"
 /** Maximum number of payload characters in memory at once. All of them are written into a segment in one rewrite. */
 const MOST = 16_000_000
-/** Number of payload characters in one transaction of the store. */
+/** Number of payload characters that one transaction of the store writes. */
 const PIECE = 500_000
 /** Maximum number of archives that a report lists one by one. */
 const MAX_TOLD = 20

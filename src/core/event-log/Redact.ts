@@ -23,7 +23,7 @@ export const REDACTED = "[redacted]"
  */
 const MAX_SECRETS = 1_000
 
-/** A part of a text that is removed. */
+/** A range of characters to remove from a text. */
 interface Span {
   readonly from: number
   readonly to: number
@@ -66,7 +66,7 @@ const slotOf = (text: string, at: number): number =>
 
 interface Candidate {
   readonly form: Form
-  /** Offset in the form at which the gram begins. */
+  /** Offset of the gram in the form. */
   readonly offset: number
 }
 
@@ -462,7 +462,7 @@ class Chunks implements RedactedChunks {
     const most = held.length - this.forms().longestSpaced
     let cut = Math.max(0, most)
     while (cut > 0 && has(QUERY, held.charCodeAt(cut - 1))) cut--
-    // a very long word is split, far after its beginning
+    // a very long word is split, far from its beginning
     return this.let(held.length - cut > 2 * MAX_WORD ? held.length - MAX_WORD : cut)
   }
 

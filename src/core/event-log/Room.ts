@@ -11,7 +11,7 @@ export const FreeBytes = Context.Reference<(folder: string) => number>("agentd/e
 
 const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1_000_000).toLocaleString("en-US")} MB`
 
-/** Returns the message that disk space is lacking; undefined if `needed` bytes are free. */
+/** Returns a message about the lack of disk space; undefined if `needed` bytes are free. */
 export const lacking = (folder: string, needed: number): Effect.Effect<string | undefined> =>
   Effect.map(FreeBytes, (freeIn) => {
     const free = freeIn(folder)

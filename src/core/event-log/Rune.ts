@@ -23,7 +23,7 @@ export type Cause = typeof Cause.Type
 export const FORMAT = 2
 
 export const Rune = Schema.Struct({
-  /** How the rune is hashed: 1 or 2. */
+  /** Format in which the rune is hashed: 1 or 2. */
   format: Schema.Int,
   /** Position in the whole log. Rises by one over the whole log, from 1; not hashed in format 2. */
   eventId: Schema.Int,

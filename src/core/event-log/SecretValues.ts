@@ -21,7 +21,7 @@ const MIN_LINE = 20
 
 export interface Form {
   readonly text: string
-  /** True if the text counts only as a whole word, with no word character directly before or after it. */
+  /** True: the text is a secret only as a whole word, with no word character directly before or after it. */
   readonly whole: boolean
 }
 

@@ -316,7 +316,7 @@ const keep = (database: Database, file: string, copy: string): void => {
   }
 }
 
-/** Copies an older store, then migrates it. Without space for the copy, the store is not changed. */
+/** Copies an older store, then migrates it. If the disk has no space for the copy, the store is not changed. */
 const migrate = Effect.fnUntraced(function* (options: Options, giveUpAfter: Duration.Duration) {
   const { file } = options
   const copied = yield* untilItPasses(giveUpAfter)(

@@ -110,7 +110,7 @@ export abstract class SqliteLog extends AdmittingLog {
   /** Completes when the storage has failed permanently. */
   readonly failed: Effect.Effect<StorageError> = Effect.suspend(() => Deferred.await(this.gaveUp))
 
-  /** Completes when no append waits for the disk, or when the storage has failed permanently. */
+  /** Completes when all appends are on disk, or when the storage has failed permanently. */
   readonly settled: Effect.Effect<void> = Effect.callback<void>((resume) => {
     if (this.flight.size === 0 || this.failure !== undefined) resume(Effect.void)
     else this.idlers.push(() => resume(Effect.void))

@@ -64,7 +64,7 @@ export const check = (folder: string): Effect.Effect<void, StateFolderRefused> =
       return objection === undefined ? Effect.void : Effect.fail(objection)
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
-      // the directory does not exist, and creating it later will fail with the reason
+      // the directory does not exist; creating it later will fail, with an error that states the reason
       if (code === "ENOTDIR") return Effect.void
       return Effect.fail(refused(`The state directory ${folder} cannot be looked at: ${code}.`, OTHER))
     }

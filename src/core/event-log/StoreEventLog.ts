@@ -64,7 +64,7 @@ export interface Writable {
   readonly unfinished: ReadonlyMap<number, Erasing>
   /** Objects with which runes are moved to segments; omitted for a log without a file. */
   readonly segments?: SegmentLog.Parts & { readonly moved: StreamFold<unknown> }
-  /** Completes when no append waits for the disk. */
+  /** Completes when all appends are on disk. */
   readonly settled: Effect.Effect<void>
 }
 

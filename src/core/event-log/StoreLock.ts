@@ -149,7 +149,7 @@ const locked = (options: Options) =>
     }
   })
 
-/** Holds the store until the scope closes. */
+/** Acquires the store, and releases it when the scope closes. */
 export const acquire = (
   options: Options
 ): Effect.Effect<void, StoreInUse | StorageError | StateFolder.StateFolderRefused, Scope.Scope> =>

@@ -1,6 +1,6 @@
 /**
- * StoredRune: a rune in the form in which a store has it: the payload as text, with its hash and the rune's hash. Only
- * `verify`, the archive and the store itself use it.
+ * StoredRune: a rune in the form in which a store has it: the payload as text, the payload's hash and the rune's hash.
+ * Only `verify`, the archive and the store itself use it.
  */
 import { Effect, Result } from "effect"
 import { type Selection, StorageError } from "./EventLog.ts"

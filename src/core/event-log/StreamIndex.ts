@@ -54,7 +54,7 @@ const headsIn = (database: Database): ReadonlyArray<readonly [stream: string, he
   })
 }
 
-/** Problems of the side file. An older version is not a problem, because the next start discards the file. */
+/** Returns the problems of the side file. An older version is no problem, because the next start discards the file. */
 export const problemsOf = (database: Database): ReadonlyArray<string> => {
   const place = database.prepare("SELECT version, event_id, hash, streams FROM place").get() as unknown as
     | Place

@@ -99,7 +99,7 @@ class Look {
   readonly archived = new Set<string>()
   /** Segments that are recorded by runes, by the eventId of their first rune. */
   readonly segments = new Map<number, Made>()
-  /** The beginning of the log, if a rune records that older runes were deleted. */
+  /** The beginning of the log; set if a rune records that older runes were deleted. */
   begins: Begins | undefined
   private readonly states = new Map<string, States>()
   private readonly rules: Rules

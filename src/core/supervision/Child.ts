@@ -16,8 +16,8 @@ export interface ExitObserver {
 }
 
 /**
- * A supervisor's claim to a handle, from the start of an incarnation to its end. It prevents other supervisors from
- * running the handle.
+ * A supervisor's claim to a handle, from the start of an incarnation to its end. While the claim exists, other
+ * supervisors cannot run the handle.
  */
 export interface Hold {
   readonly supervisor: string

@@ -49,9 +49,9 @@ export interface Taken {
 export interface Observed {
   readonly id: string
   readonly type: "worker" | "supervisor"
-  /** A value of `Incarnation.Status`. */
+  /** Status of the child, a value of `Incarnation.Status`. */
   readonly status: string
-  /** A value of `Child.RestartType`. */
+  /** Restart type of the child, a value of `Child.RestartType`. */
   readonly restart: string
   readonly restarts: number
   readonly crash: Crash | undefined

@@ -441,7 +441,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     for (const observer of observers) observer.childExited(end.exit)
   }
 
-  /** After a defect in the supervisor, its state may be wrong: the children are killed without a grace period. */
+  /** Called after a defect in the supervisor, whose state may be wrong: kills the children without a grace period. */
   private crash(cause: Cause.Cause<never>): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.end !== undefined) return Effect.logError(`${this.name}: the supervisor crashed after its end`, cause)
