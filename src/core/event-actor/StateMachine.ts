@@ -82,7 +82,7 @@ export interface Machine<
   readonly updates: { readonly [u in U]: (data: D, event: E) => D }
   readonly actions: { readonly [a in A["_tag"]]: (data: D, event: E) => Extract<A, { _tag: a }> }
   readonly timers: { readonly [t in T]: Timer<E, D> }
-  /** States that the machine leaves within the rune that enters them, each with a function that returns its event. */
+  /** States that are left in the rune that enters them, each with a function that returns the event that leaves it. */
   readonly passing?: { readonly [s in S]?: (data: D) => E }
   /** Computes the payload fields of each rune kind, in addition to the whole event. */
   readonly fields: { readonly [k in K]?: (data: D, event: E) => Payload }

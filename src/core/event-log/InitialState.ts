@@ -6,8 +6,8 @@ import type { BaselineFile } from "./BaselineFile.ts"
 import { type AnyFold, stateOf } from "./StreamFold.ts"
 
 /**
- * Returns the state before the first stored rune. Throws if the saved state cannot be read, or if the fold cannot
- * convert its version.
+ * Returns the state before the first stored rune: the initial state, if the fold did not exist when the runes were
+ * deleted. Throws if the saved state cannot be read, or if the fold cannot convert its version.
  */
 export const firstState = (beginning: BaselineFile | undefined, stream: string, fold: AnyFold): unknown => {
   const version = beginning?.version(fold.name)

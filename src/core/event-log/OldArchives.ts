@@ -102,8 +102,8 @@ export const problemOf = ({ folder, kept }: Archives, stream: string): string | 
 }
 
 /**
- * Message for the user with one line for each archive that was not restored: the conversation, and the reason.
- * Undefined if all were restored.
+ * Message for the user with one line for each archive that is not restored yet: the conversation, and the reason.
+ * Undefined if there is none.
  */
 export const told = ({ kept }: Archives): string | undefined => {
   if (kept.size === 0) return undefined
