@@ -1,9 +1,9 @@
 /**
- * AgentQuery: asks an agent a question and checks the answer. If the answer is unusable, the agent is told why and asked
- * again, a limited number of times.
+ * AgentQuery: asks an agent a question and checks the answer. If the answer is unusable, the agent is told why and
+ * asked again, a limited number of times.
  *
- * Guarantees: a caller that repeats the query with the same key after a crash continues where it was: no question is
- * asked twice.
+ * Guarantees: a caller that repeats the query with the same key after a crash continues where it stopped, so no
+ * question is asked twice.
  */
 import { Effect, Schema } from "effect"
 import * as Monotonic from "../core/supervision/Monotonic.ts"
@@ -12,10 +12,10 @@ import type { StorageError } from "../core/event-log/EventLog.ts"
 import { sendable } from "./AnswerJson.ts"
 import { tail } from "./Ellipsis.ts"
 
-/** Maximum length of the last answer in a failure's message, in characters. */
+/** Maximum length, in characters, of the agent's last answer in an error message. */
 const MAX_SAID = 300
 
-/** The agent's budget was exceeded before it took the question. No answer will come. */
+/** The agent's budget was exceeded before a turn began with the question. No answer will come. */
 export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", { message: Schema.String }) {}
 
 /** No answer was usable. */
@@ -25,7 +25,7 @@ export interface AgentQuery<A> {
   readonly agents: AgentPort["Service"]
   readonly to: Address
   readonly from: string
-  /** A repeated query about the same matter must use the same key. */
+  /** Identifies the query. If the same query is repeated, it must have the same key. */
   readonly key: string
   readonly text: string
   readonly tries: number

@@ -50,7 +50,7 @@ const evidenceText = (evidence: Evidence): string => {
   )
 }
 
-/** The results of the tasks as text, up to `MAX_EVIDENCE` characters. Tasks that do not fit are counted. */
+/** The results of the tasks as text, up to `MAX_EVIDENCE` characters. The text says how many tasks did not fit. */
 const results = (goal: GoalState, shown: ReadonlyMap<string, Evidence>): string => {
   let text = ""
   let left = 0
@@ -85,7 +85,7 @@ export const read = (output: string): Effect.Effect<ReadonlyArray<Finding>, { re
     : Effect.succeed(decoded.success.findings)
 }
 
-/** The first entries that fit into one rune, but at least one. The rune contains each entry twice. */
+/** The first entries that fit into one rune, in which each entry appears twice. At least one entry is returned. */
 const fitting = <A>(all: ReadonlyArray<A>): ReadonlyArray<A> => {
   let bytes = 0
   const end = all.findIndex((one, index) => (bytes += Buffer.byteLength(JSON.stringify(one))) > MAX_BYTES && index > 0)

@@ -1,6 +1,6 @@
 /**
- * Ellipsis: shortens a text to a maximum length. An ellipsis shows that something is left out, and no character is cut
- * in two. Pure.
+ * Ellipsis: shortens text to a maximum length. An ellipsis shows that something is left out, and no character is cut in
+ * two. Pure.
  */
 
 export const cut = (text: string, length: number): string =>

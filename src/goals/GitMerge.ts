@@ -112,7 +112,7 @@ const pick = Effect.fnUntraced(function* (
   return (commit === into ? { _tag: "UpToDate" } : { _tag: "Merged", commit }) as Joined
 })
 
-/** Results in a commit that no branch points to. */
+/** Merges a commit into another. The result is a commit that no branch points to. */
 const join = Effect.fnUntraced(function* (store: GitStore.GitStore, into: string, head: string, message: string) {
   if (yield* GitStore.isAncestor(store, head, into)) return { _tag: "UpToDate" } as Joined
   if (yield* GitStore.isAncestor(store, into, head)) return { _tag: "Merged", commit: head } as Joined
@@ -129,7 +129,7 @@ const joined = (spans: Work["spans"]): Work["spans"] => {
   const starts = [...open.values()].filter((span) => !ends.has(span.from ?? "") || next.get(span.from) !== span)
   return starts.map(({ from, to }) => {
     let end = to
-    // an agent may have moved its branch back to an earlier commit
+    // the agent's branch may have been moved back to an earlier commit
     const seen = new Set<string | null>([from, to])
     for (let on = next.get(end); on !== undefined && !seen.has(on.to); on = next.get(end)) {
       end = on.to

@@ -206,7 +206,10 @@ const review = (goal: GoalActor) =>
     }
   })
 
-/** The way out of the blocked state: an assignable task, or exceeded budgets of all able agents. Undefined: none. */
+/**
+ * Returns the event that ends the blocked state: a task can be worked on, or every agent that could continue has
+ * exceeded its budget. Undefined if the goal stays blocked.
+ */
 const wayOut = Effect.fnUntraced(function* (goal: GoalActor) {
   const { data } = goal.state.stand
   if (data.rounds >= data.maxRounds) return undefined
@@ -245,7 +248,7 @@ const watch = (goal: GoalActor) =>
     }
   })
 
-/** Delays between attempts of a failing activity, ms. */
+/** Delays before a failed activity is retried, in ms. */
 const STUMBLED: Backoff.Policy = { base: 1_000, factor: 2, cap: 60_000, jitter: 0 }
 
 /**
@@ -281,7 +284,7 @@ export const of = (goal: GoalActor) => ({
   WatchDependencies: contained(goal, watch(goal))
 })
 
-/** Tasks are cancelled here, too: the actor can end before its CancelTasks action is done. */
+/** Cleans up after a goal has ended. Cancels its tasks, too: the actor can end before its CancelTasks action is done. */
 export const tidy = Effect.fnUntraced(function* (goal: GoalActor) {
   yield* goal.silence
   yield* goal.cancelTasks(Object.keys(goal.state.stand.data.inFlight))

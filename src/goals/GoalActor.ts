@@ -2,7 +2,7 @@
  * GoalActor: one goal as an event-sourced actor, with its in-memory data.
  *
  * The actor's state is the goal's state. The state machine's table decides each move, and the work of each state is an
- * activity. Only data that need no rune are kept in memory: the text that says what the goal waits for, and agents'
+ * activity. Data that need no rune are only in memory: the message that says what the goal waits for, and agents'
  * reports on their current turns.
  *
  * Guarantees: after a crash an activity finds its messages again by their keys. So no question is asked twice, and no
@@ -51,7 +51,10 @@ export interface Surroundings {
   readonly stores: string
   readonly store: string
   readonly environment: Environment
-  /** An agent's lock: goals assign one task at a time, so each starts from the commit where the last one ended. */
+  /**
+   * An agent's lock. Goals assign one task at a time to an agent, so that each starts from the commit of the previous
+   * one.
+   */
   readonly giving: (agent: string) => Semaphore.Semaphore
   /** Whether an agent has a task in progress from another goal, according to that goal's state. */
   readonly worksForAnother: (agent: string) => boolean
@@ -59,21 +62,23 @@ export interface Surroundings {
 }
 
 export type Handle = ActorHandle<GoalState, GoalMachine.Event, never>
-/** The actions of the table, plus `Retire` at the goal's end. */
+/** The actions in the state machine's table, and `Retire`, which is done when the goal ends. */
 export type Action = GoalMachine.Action | { readonly _tag: "Retire" }
 export type Needs = FileSystem.FileSystem | ProcessTree | Reaper
 export type Doing = Exclude<(typeof GoalMachine.Autonomy)["states"][GoalMachine.State]["enter"], undefined>
 
 /** Interval at which a waiting activity checks again even without a report, ms. */
 const LOOK_AGAIN = 30_000
-/** Maximum size of one piece of a plan, in bytes of JSON. A larger task is one piece. A rune has each piece twice. */
+/**
+ * Maximum size of one piece of a plan, in bytes of JSON. A larger task is one piece. A rune contains each piece twice.
+ */
 const PIECE_BYTES = 60_000
 /** Number of bytes whose processing counts as one step (see TimeSlices). */
 const COUNTED = 10_000
 const MAX_REPORTS = 16
-/** How many recent ends of turns are searched to find how one turn ended. */
+/** Maximum number of recent turn-end runes that are searched for the end of a turn. */
 const MAX_ENDS = 256
-/** Author of moves that agentd makes by itself. */
+/** Author of the state changes that agentd makes by itself. */
 export const OURSELVES = "agentd"
 
 export const RESTS = "the conversation accepts no work: the goal continues when it is resumed"
@@ -194,7 +199,7 @@ export class GoalActor {
       }
     )
 
-  /** Sends an event. On return its rune is durable, and `state` includes it. */
+  /** Sends an event. When this returns, the event's rune is durable, and `state` includes it. */
   move(event: GoalMachine.Event): Effect.Effect<Committed<GoalState>, AskError> {
     return Effect.tap(this.self.ask(event), () =>
       Effect.sync(() => (frees.has(event._tag) ? this.around.wakeAll() : this.wake()))
@@ -224,7 +229,7 @@ export class GoalActor {
 
   /**
    * Enters a plan piece by piece; other events are handled in between. All pieces are entered even if the caller is
-   * interrupted: the first piece can end the activity that enters the plan.
+   * interrupted, because the first piece can end the activity that enters the plan.
    */
   private enter(tasks: ReadonlyArray<Task>, event: (piece: ReadonlyArray<Task>, index: number) => GoalMachine.Event) {
     const all = Effect.suspend(() => {
@@ -302,7 +307,7 @@ export class GoalActor {
   }
 }
 
-/** Withdraws a message from the inbox, or interrupts the turn that carries it. */
+/** Withdraws a message from the inbox, or interrupts the turn that is processing it. */
 export const takeBack = (
   agents: AgentPort["Service"],
   to: Address,
@@ -338,7 +343,9 @@ export const definition = (of: {
     run: ({ name }, { state }) => of.run(name as Doing, state)
   })
 
-/** Folds one goal, up to the first rune that `takes` rejects. Fails if the conversation is archived. */
+/**
+ * Rebuilds one goal from its runes, up to the first rune that `takes` rejects. Fails if the conversation is archived.
+ */
 export const readGoal = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   conversation: string,

@@ -39,7 +39,7 @@ export const checkAgents = (options: GoalOptions, members: ReadonlyArray<Member>
   return undefined
 }
 
-/** The options of a goal whose first rune has none. */
+/** Default options, for a goal whose first rune contains no options. */
 export const DEFAULTS: GoalOptions = optionsOf({ goal: "", plan: null }, Schema.decodeSync(GoalConfig)({}))
 
 export const isWorker = ({ critic, planner, workers }: GoalOptions, { agent, parent }: Member): boolean =>

@@ -25,7 +25,7 @@ const MAX_TEXT = 300
 
 const lineOf = (text: string): string => cut(text.replaceAll(/\s+/g, " ").trim(), MAX_TEXT)
 
-/** Undefined for a step that the summary omits, such as a successful one. */
+/** Describes one step. Undefined for a step that the summary omits, such as a successful one. */
 const stepOf = (rune: Rune): string | undefined => {
   const event = eventOf(rune)
   switch (event?._tag) {
@@ -73,7 +73,7 @@ const works = (goal: GoalState): ReadonlyArray<string> => {
   ]
 }
 
-/** Empty if the actor is not a goal. */
+/** The summary of a goal; empty if the actor is not a goal. */
 export const story = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   of: { readonly stream: string; readonly actor: string; readonly upTo: number }

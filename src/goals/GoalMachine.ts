@@ -23,7 +23,7 @@ export const Event = Schema.Union([
     planId,
     goal: Schema.String,
     by: Schema.String,
-    /** Only for a goal that a schedule submitted: the schedule and the due time. */
+    /** The schedule and the due time. Present only if a schedule submitted the goal. */
     key: Schema.optionalKey(Schema.String),
     options: Schema.optionalKey(GoalOptions)
   }),
@@ -56,7 +56,7 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("task_retried", {
     taskId,
     error: Schema.String,
-    /** False if the error was not caused by the task. */
+    /** False if something other than the task caused the error. */
     counts: Schema.Boolean,
     /** Earliest time of the next attempt, ms since the epoch. */
     until: Schema.Finite
@@ -89,7 +89,7 @@ export type Action = { readonly _tag: "CancelTasks"; readonly taskIds: ReadonlyA
 export interface Data {
   readonly planId: string | null
   readonly goal: string | null
-  /** Number of all tasks of the plan, and of those that are completed, failed or cancelled. */
+  /** Total number of tasks in the plan, and numbers of completed, failed and cancelled ones. */
   readonly tasks: number
   readonly terminal: number
   /** Assigned or running tasks by id; at most one per agent. */

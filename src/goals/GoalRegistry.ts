@@ -2,8 +2,8 @@
  * GoalRegistry: manages every goal of the log. At startup it recovers the goals and starts those that have not ended.
  * It passes on agents' reports and status changes of conversations.
  *
- * Guarantees: a goal that fails affects no other. A goal whose runes do not fold (a log of a newer agentd, an archived
- * conversation) is reported and left out. An ended goal stays in the list.
+ * Guarantees: a goal that fails affects no other. A goal that cannot be rebuilt from its runes (a log of a newer
+ * agentd, an archived conversation) is reported and left out. An ended goal stays in the list.
  */
 import { Clock, type Context, type Deferred, Effect, HashMap, Option, type Scope, Semaphore, Stream } from "effect"
 import type { System } from "../core/event-actor/ActorSystem.ts"
@@ -64,14 +64,14 @@ export interface Options {
   readonly environment: Environment
 }
 
-/** Exists for running and for ended goals. */
+/** A goal of the log, whether it is running or has ended. */
 export interface GoalRecord {
   readonly conversation: string
   readonly goalId: string
   readonly stand: Stand
   /** `eventId` of the goal's newest rune. */
   readonly upTo: number
-  /** Undefined when the goal has ended. */
+  /** The goal's current state; undefined if the goal has ended. */
   readonly state: GoalState | undefined
   readonly figures: Figures
   /** The tasks that were in progress when the goal was stopped. */
@@ -91,7 +91,7 @@ const leftOf = ({ plan, stand }: GoalState): GoalRecord["left"] =>
     return node?.agent == null || node.messageId === null ? [] : [{ agent: node.agent, messageId: node.messageId }]
   })
 
-/** The goals of one conversation by name. `archived` or `broken` if the runes do not fold. */
+/** The goals of one conversation, by name. `archived` or `broken` if a goal cannot be rebuilt from its runes. */
 type Goals = HashMap.HashMap<string, GoalRecord | "archived" | "broken">
 
 const PREFIX = actorOf("")
@@ -157,7 +157,7 @@ export const recover = Effect.fnUntraced(function* (log: EventLog["Service"], co
   return found as ReadonlyMap<string, Goals>
 })
 
-/** The goals whose runes could be folded, by name. */
+/** The goals that could be rebuilt from their runes, by name. */
 export const recordsOf = (goals: Goals): ReadonlyMap<string, GoalRecord> =>
   new Map([...goals].flatMap(([goalId, record]) => (typeof record === "string" ? [] : [[goalId, record] as const])))
 
@@ -166,7 +166,9 @@ interface Alive {
   readonly scope: CommitScope
 }
 
-/** Age in ms of a stopped goal from which its tasks need not be withdrawn: they were withdrawn or have ended. */
+/**
+ * Time after a goal's stop, in ms. After this time its tasks need not be withdrawn: they were withdrawn or have ended.
+ */
 const STALE = 86_400_000
 
 export interface Parts {
@@ -182,11 +184,11 @@ export interface Parts {
 
 export class GoalRegistry {
   readonly records: Map<string, Map<string, GoalRecord>> = new Map()
-  /** All goals found at startup, by conversation, including those that do not fold: their names are in use. */
+  /** All goals found at startup, by conversation, including those that cannot be rebuilt: their names are in use. */
   private found: ReadonlyMap<string, Goals> = new Map()
   private readonly unread = new Set<string>()
   private readonly alive = new Map<string, Alive>()
-  /** Only for conversations whose status has changed since startup. */
+  /** Status by conversation. Contains only conversations whose status has changed since startup. */
   private readonly standings = new Map<string, Standing>()
   readonly parts: Parts
   private readonly giving = new Map<string, Semaphore.Semaphore>()
@@ -195,7 +197,7 @@ export class GoalRegistry {
     this.parts = parts
   }
 
-  /** Undefined if the goal has ended or is parked. */
+  /** The goal's actor; undefined if the goal has ended or is parked. */
   find(record: Named): GoalActor | undefined {
     return this.alive.get(keyOf(record))?.goal
   }
@@ -327,7 +329,7 @@ export class GoalRegistry {
       yield* before(goal)
       yield* this.parts.options.supervisor.remove(scope.id)
       scope.close()
-      // a move that was being written while the conversation was sealed is durable by now
+      // an event that was being logged while the conversation was sealed is durable by now
       keep()
     }
   )

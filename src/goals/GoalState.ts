@@ -45,7 +45,7 @@ export interface GoalState {
   readonly rejected: string | null
   /** The findings of the newest review. */
   readonly findings: ReadonlyArray<Finding>
-  /** Ids of failed tasks that have a follow-up. */
+  /** Ids of failed tasks that have a follow-up task. */
   readonly followed: ReadonlySet<string>
   /** Why the plan must be revised; null if it need not be. */
   readonly revise: string | null
@@ -76,7 +76,7 @@ export const initial: GoalState = {
   loads: new Map()
 }
 
-/** Throws if the rune does not fit the table. */
+/** Throws if the state machine's table does not allow the rune. */
 export const apply = (before: GoalState, rune: Rune): GoalState => {
   const stand = table.apply(before.stand, rune, false)
   const event = eventOf(rune)
@@ -126,7 +126,10 @@ const changes = (before: GoalState, event: GoalMachine.Event, { at, eventId }: R
   }
 }
 
-/** Ids of the tasks that the first `count` findings are about. Follow-up tasks are in the order of their findings. */
+/**
+ * Ids of the tasks in which the first `count` fixable errors were found. Follow-up tasks are in the order of the
+ * findings.
+ */
 const followedUp = (findings: ReadonlyArray<Finding>, count: number): ReadonlyArray<string> =>
   mendable(findings)
     .slice(0, count)
@@ -165,11 +168,11 @@ const planAfter = (plan: Plan, event: GoalMachine.Event, eventId: number, at: nu
   }
 }
 
-/** Ids that a plan replacing this one must not reuse or depend on. The value is always false. */
+/** Task ids that a plan replacing this one must not reuse or depend on. Maps every id to false. */
 export const usedBy = ({ former, plan }: GoalState): ReadonlyMap<string, boolean> =>
   new Map([...former, ...workedOn(plan)].map((id) => [id, false]))
 
-/** Ids that a revision of this plan must not reuse. The value is true if new tasks may depend on the task. */
+/** Task ids that a revision of this plan must not reuse. Maps each id to true if new tasks may depend on the task. */
 export const knownTo = ({ former, plan }: GoalState): ReadonlyMap<string, boolean> => {
   const known = new Map([...former].map((id) => [id, false]))
   for (const { state, task } of plan.nodes) known.set(task.id, state !== "failed" && state !== "cancelled")

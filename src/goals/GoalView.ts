@@ -8,7 +8,7 @@ import type { GoalState, Stand } from "./GoalState.ts"
 import { cut } from "./Ellipsis.ts"
 import type { Node } from "./Plan.ts"
 
-/** The part of a row that no longer changes when the goal has ended. */
+/** The part of a row that does not change any more once the goal has ended. */
 export interface Figures {
   readonly goal: string
   readonly by: string
@@ -29,7 +29,10 @@ export const figuresOf = (goal: GoalState): Figures => ({
   executingSince: goal.executingSince
 })
 
-/** In ms, if each task takes as long as the finished ones did. Null until the first task has finished. */
+/**
+ * Estimated remaining time in ms, if each task takes as long as the finished ones did. Null until the first task has
+ * finished.
+ */
 export const estimate = ({ executingSince, tasks }: Figures, now: number): number | null => {
   const done = tasks.completed + tasks.failed
   const left = tasks.pending + tasks.assigned + tasks.running

@@ -15,14 +15,14 @@ import { readGoal } from "./GoalActor.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { eventOf } from "./GoalState.ts"
 
-/** Maximum number of steps, and of lines about the current state. */
+/** Maximum number of steps in an explanation, and of lines about the current state. */
 const MAX_STEPS = 20
 const MAX_NOW = 8
 const MAX_TEXT = 300
 
 export interface GoalStory {
   readonly lines: ReadonlyArray<WhyLine>
-  /** Null if there is nothing to do. */
+  /** The next step for the user; null if there is nothing to do. */
   readonly advice: string | null
 }
 
@@ -43,7 +43,7 @@ const giverOf = ({ by, key = "" }: Extract<GoalMachine.Event, { _tag: "goal_subm
   return schedule === undefined ? by : `${said(schedule)},`
 }
 
-/** Undefined if the description would add nothing to the steps before and after it. */
+/** Describes one step. Undefined if the description would add nothing to the steps before and after it. */
 export const stepOf = (event: GoalMachine.Event | undefined): string | undefined => {
   switch (event?._tag) {
     case "goal_submitted":
@@ -146,7 +146,7 @@ export const whyOf = (
 export interface Steps {
   readonly first: ReadonlyArray<WhyLine>
   readonly newest: ReadonlyArray<WhyLine>
-  /** Number of omitted steps between `first` and `newest`. */
+  /** Number of steps that are omitted between `first` and `newest`. */
   readonly left: number
 }
 

@@ -135,7 +135,7 @@ const needsOf = (goal: GoalActor, now: number) => {
   )
 }
 
-/** Hashes again if the plan changed meanwhile. */
+/** Returns the hash of the current plan. Starts again if the plan changes during the calculation. */
 const hashNow = Effect.fnUntraced(function* (goal: GoalActor) {
   for (;;) {
     const { state } = goal
@@ -151,7 +151,7 @@ const explained = (error: Trouble): CommandRefused | StorageError =>
 
 const carriedOut = <A, E extends Trouble, R>(effect: Effect.Effect<A, E, R>) => Effect.mapError(effect, explained)
 
-/** The tasks to show first in a long plan: those in progress, then failed ones. */
+/** The tasks that are listed first in a long plan: those in progress, then failed ones. */
 const namedOf = ({ counts, inFlight, nodes }: Plan): ReadonlyArray<Node> => {
   const failed = counts.failed === 0 ? [] : nodes.filter(({ state }) => state === "failed")
   return [...inFlight, ...failed].slice(0, TASKS_NAMED)
@@ -237,7 +237,7 @@ class Commands {
   readonly isOpen: Goals["Service"]["isOpen"] = (conversation, goalId) =>
     this.registry.find({ conversation, goalId }) !== undefined
 
-  /** False if the project is in no repository. */
+  /** Whether the project's repository has the branch. False if the project is in no repository. */
   private hasBranch(root: string, branch: string) {
     const { context, options } = this.registry.parts
     return Effect.gen(function* () {
@@ -679,5 +679,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 })
 
-/** The supervisor of the goals' actors must be under another supervisor, after the conversations. */
+/** The supervisor in the options must be started by another supervisor, after that of the conversations. */
 export const layer = (options: Options) => Layer.effect(Goals, make(options))

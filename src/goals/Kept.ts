@@ -3,8 +3,8 @@
  * task starts from the commit before them.
  *
  * Guarantees: no work is lost. Uncommitted changes are committed, and the ref is created, before the branch is moved. A
- * branch is moved only in the agent's own repository, and never back past work that the user requested since. An
- * interrupted step is completed with the agent's next task.
+ * branch is moved only in the agent's own repository, and never to a commit before work that the user has requested
+ * since. An interrupted step is completed with the agent's next task.
  */
 import { Effect } from "effect"
 import type { Member } from "../domain/AgentPort.ts"
@@ -105,8 +105,8 @@ const keepOf = Effect.fnUntraced(
     const store = yield* storeOf(around)
     const head = store === undefined ? undefined : yield* AgentRepository.handOver(store, around.stores, cwd)
     if (store === undefined || head === undefined) return
-    // if the start is unknown, the folder was made after the assignment: commits that the project has are not the
-    // agent's
+    // if the start is unknown, the folder was made after the assignment: commits that are also in the project are
+    // not the agent's
     const to = found.from ?? (yield* TreeDiff.baseOf(store, around.stores, cwd, head))
     const keep = (tip: string) => keepAs(store, nameOf(agent, found.goalId), to, tip)
     if (of.takesBack === true) yield* AgentRepository.takeBack(store, around.stores, cwd, { to, keep })

@@ -38,7 +38,7 @@ export interface Row {
   readonly result: Result | null
   /** `eventId` of the rune of the last assignment; 0 before the first. */
   readonly given: number
-  /** The agent's commit at the start of the newest attempt, and at its first attempt of this task. */
+  /** The agent's commit at the start of the newest attempt, and at the start of its first attempt at this task. */
   readonly base: string | null
   readonly began: string | null
 }
@@ -46,7 +46,7 @@ export interface Row {
 export interface Node extends Row {
   /** The task's position in the plan; older tasks come first. */
   readonly index: number
-  /** Number of dependencies that are not completed, or not in the plan yet: plans are logged in pieces. */
+  /** Number of dependencies that are not completed, or not in the plan yet, because plans are logged in pieces. */
   readonly missing: number
   /** Number of dependencies that are failed, cancelled or blocked. */
   readonly broken: number
@@ -333,7 +333,7 @@ class Draft {
     }
   }
 
-  /** If the dependents now wait for less or more, their counts are updated and they are added to `open`. */
+  /** If dependents now wait for fewer or more dependencies, updates their counts and adds them to `open`. */
   private set(node: Node, open: Array<number>): void {
     const before = this.nodes[node.index]!.state
     this.nodes[node.index] = node

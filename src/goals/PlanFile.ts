@@ -3,8 +3,8 @@
  *
  * Guarantees: an accepted plan has only known fields within their limits, unique ids, existing dependencies and owners,
  * and no cycle. Any other plan is rejected with an error that names the invalid fields of the first problems. Checks
- * are linear in tasks and dependencies, do not recurse, and let other work run in between. A text is parsed in one go,
- * so its size is limited.
+ * are linear in tasks and dependencies, do not recurse, and let other work run in between. JSON is parsed without a
+ * pause, so its size is limited.
  */
 import { Context, Duration, Effect, Result, Schema, SchemaIssue } from "effect"
 import { isUtf8 } from "node:buffer"
@@ -15,7 +15,7 @@ import { inTurns, type Steps } from "../domain/TimeSlices.ts"
 import { MAX_PLAN_BYTES, MAX_TASKS, PlanDocument, PlannedTask, type Task } from "../domain/GoalMessages.ts"
 import { cut } from "./Ellipsis.ts"
 
-/** `problems` lists the invalid fields; `message` contains all problems as text for the plan's author. */
+/** `problems` lists the invalid fields; `message` describes all problems for the plan's author. */
 export class PlanRefused extends Schema.TaggedError<PlanRefused>()("PlanRefused", {
   problems: Schema.Array(Schema.Struct({ field: Schema.String, message: Schema.String })),
   message: Schema.String,
@@ -26,7 +26,7 @@ export class PlanRefused extends Schema.TaggedError<PlanRefused>()("PlanRefused"
 export interface Door {
   /** Agents that a task can name as its owner. */
   readonly workers: ReadonlyArray<string>
-  /** Task ids in use. The value is true if new tasks may depend on the task. */
+  /** Task ids in use. Maps each id to true if new tasks may depend on the task. */
   readonly known?: ReadonlyMap<string, boolean>
 }
 
@@ -36,7 +36,7 @@ interface Problem {
 }
 
 const MAX_PROBLEMS = 20
-/** Maximum number of different combinations of owner and needs. Every assignment examines each of them. */
+/** Maximum number of different combinations of owner and needs. Each combination is examined at every assignment. */
 export const MAX_LANES = 1_000
 /** Cost in steps (see TimeSlices) of decoding a task, and of checking one relation between tasks. */
 const [DECODED, LOOKED_AT] = [2, 0.1]
@@ -66,7 +66,7 @@ export const jsonSchema = (): { readonly [key: string]: unknown } => {
 const decodeTask = Schema.decodeUnknownResult(PlannedTask)
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Clearer texts for error messages of the schema. */
+/** Clearer wording for the schema's error messages. */
 const WORDS: { readonly [message: string]: string } = {
   "Expected no excess property": "is not a field of a task",
   "Expected object": "must be an object: a task"
@@ -87,7 +87,7 @@ const taskOf = (planned: PlannedTask): Task => ({
   owner: planned.owner ?? null,
   needs: [...new Set(planned.needs)],
   timeout: planned.timeout === undefined ? null : Duration.toMillis(planned.timeout),
-  // omitted unless requested, so that plans without it keep their hash
+  // `commit` is set only if requested, so that the hash of plans without it stays the same
   ...(planned.commit === true ? { commit: true } : {})
 })
 
@@ -299,12 +299,12 @@ const readFile: Read = (path, most) => {
   )
 }
 
-/** A simulation has its own files. */
+/** Reads plan files. A simulation replaces this function. */
 export const PlanSource = Context.Reference<Read>("agentd/goals/PlanSource", { defaultValue: () => readFile })
 
 const UNREADABLE = "Check that it exists, and that the user that runs agentd can read it."
 
-/** `path` must be absolute. */
+/** Reads and checks the plan file at `path`, which must be absolute. */
 export const load = Effect.fn("PlanFile.load")(function* (path: string, door: Door) {
   if (!isAbsolute(path)) return yield* one("plan", `${path} is not an absolute path`)
   const read = yield* PlanSource

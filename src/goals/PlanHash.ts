@@ -11,7 +11,7 @@ import { canonical } from "../runs/CanonicalJson.ts"
 import { inTurns, type Steps } from "../domain/TimeSlices.ts"
 import type { GoalState } from "./GoalState.ts"
 
-/** Cost of hashing one task, in steps (see TimeSlices), and number of characters that count as one step. */
+/** Cost of hashing one task, in steps (see TimeSlices), and number of characters that cost one more step. */
 const [A_TASK, CHARACTERS] = [1, 4_000]
 
 const known = new WeakMap<GoalState, string>()
@@ -27,7 +27,7 @@ const hashing = function* (conversation: string, goalId: string, { goal, options
   return hash.digest("hex")
 }
 
-/** Includes the conversation, because `goalId` is unique only within its conversation. */
+/** The hash of a plan. The conversation is part of it, because `goalId` is unique only within its conversation. */
 export const hashOf = (conversation: string, goalId: string, state: GoalState): Effect.Effect<string> =>
   Effect.suspend(() => {
     const found = known.get(state)

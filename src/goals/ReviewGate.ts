@@ -22,7 +22,7 @@ const MAX_FAILED = 100
 
 export interface Spec {
   readonly plan: Plan
-  /** Ids of failed tasks that have a follow-up. */
+  /** Ids of failed tasks that already have a follow-up task. */
   readonly followed: ReadonlySet<string>
   readonly goal: string
   readonly checks: ReadonlyArray<string>
@@ -84,7 +84,7 @@ export const triesOn = (
     })
 }
 
-/** Also false if the path's folder cannot be read. */
+/** Whether the path exists. Also false if the path's folder cannot be read. */
 export const exists = (path: string) =>
   Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(path), () => false))
 
@@ -207,7 +207,9 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   return { cwd, shared, findings: problem === undefined ? findings : [...findings, problem] } as Place
 })
 
-/** If no finding is an `error`, the critic reviews the work next. */
+/**
+ * Runs the automatic checks and returns their findings. If no finding is an `error`, the critic reviews the work next.
+ */
 export const check = (
   spec: Spec
 ): Effect.Effect<ReadonlyArray<Finding>, never, FileSystem.FileSystem | ProcessTree | Reaper> =>

@@ -2,10 +2,10 @@
  * Scheduler: decides from a plan and its agents what happens next: an assignment, what the plan waits for, or why it
  * cannot continue. Pure: it changes neither the plan nor the agents.
  *
- * Guarantees, if it is called again after each assignment until it returns none: it never assigns a task that is not
- * ready or that an agent has. It never picks an agent that is offline, busy, unable or over budget. No agent stays idle
- * if a ready task exists that it can do. The same plan and agents give the same decision. Tasks are ordered by
- * priority, then age, so a ready task waits only for those before it. As a plan is finite, no task starves.
+ * Guarantees, if it is called again after each assignment until it returns no further one: it never assigns a task that
+ * is not ready or that an agent has. It never picks an agent that is offline, busy, unable or over budget. No agent
+ * stays idle if a ready task exists that it can do. The same plan and agents give the same decision. Tasks are ordered
+ * by priority, then age, so a ready task waits only for those before it. As a plan is finite, no task starves.
  */
 import type { Task } from "../domain/GoalMessages.ts"
 import { goesFirst, isReady, type Node, type Plan } from "./Plan.ts"
@@ -30,7 +30,7 @@ export type Decision =
   | {
       readonly _tag: "Blocked"
       readonly reason: string
-      /** True if only offline agents are missing, which may come back soon. */
+      /** True if the plan waits only for agents that are offline and may soon be back. */
       readonly passing: boolean
     }
   /** Every agent that could continue has exceeded its budget. */

@@ -38,12 +38,12 @@ const MAX_PIECES = 32
 const MAX_PIECE = 2_000
 
 const NO_AGENT = "is not an agent of this project"
-/** Texts for completed work that cannot be read yet: the reason, and what to do. */
+/** Messages about completed work that cannot be read yet: the reason, and what to do. */
 const unseen = {
   folder: (agent: string) => `its folder does not exist yet: agentd start ${agent}`,
   agent: `${NO_AGENT}: put it back into the project's file, or cancel the goal`
 }
-/** Maximum number of runes that are searched for the turn that carried a task. */
+/** Maximum number of runes that are searched for the turn that processed a task's message. */
 const MAX_RUNES = 1_000
 
 const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>, otherwise: A): Effect.Effect<A, never, R> =>
@@ -81,21 +81,21 @@ export class TaskRunner {
   private readonly goal: GoalActor
   /** Ids of messages that this daemon sent, so that it received all reports on them. */
   private readonly posted = new Set<string>()
-  /** Ids of messages whose attempts were interrupted after their timeout. */
+  /** Ids of messages whose attempts exceeded their timeout and were interrupted. */
   private readonly interrupted = new Set<string>()
   /** Ids of messages that a turn was processing at the last check. Only these can exceed their timeout. */
   private readonly carried = new Set<string>()
-  /** For each message whose agent is offline: since when, ms since the epoch. */
+  /** When the agent of a message was first seen offline, in ms since the epoch, by message id. */
   private readonly away = new Map<string, number>()
-  /** By message, for attempts that reached their timeout: how long their calls waited for the user. */
+  /** For attempts that reached their timeout: how long their calls waited for the user, by message id. */
   private readonly waited = new Map<string, Waited>()
-  /** By message, for attempts whose start is in the future: when they were first seen, ms since the epoch. */
+  /** For attempts whose start is in the future: when that was first seen, in ms since the epoch, by message id. */
   private readonly seen = new Map<string, number>()
   /** Names of the agents at the last check. */
   private known: ReadonlySet<string> = new Set()
-  /** Agents whose completed work cannot be read yet, and why. */
+  /** Agents whose completed work cannot be read yet, each with the reason. */
   private readonly placeless = new Map<string, string>()
-  /** Since when the plan has been stopped only by offline agents, ms since the epoch. */
+  /** When the plan began to wait only for offline agents, ms since the epoch; undefined if it does not. */
   private stuckSince: number | undefined = undefined
 
   constructor(goal: GoalActor) {
@@ -171,7 +171,7 @@ export class TaskRunner {
     }
   )
 
-  /** Checks the fate of an assigned task's message, and updates the task. */
+  /** Checks the status of the message that assigned a task, and updates the task. */
   private readonly look = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const { agents } = this.goal.around
     const agent = node.agent!
@@ -180,7 +180,7 @@ export class TaskRunner {
     this.away.delete(messageId)
     this.carried.delete(messageId)
     const fate: Fate | undefined = yield* Effect.orElseSucceed(agents.fate(this.to(agent), messageId), () => undefined)
-    // read after the message's fate: when an agent's turn has begun, its folder exists
+    // read after the message's status: when an agent's turn has begun, its folder exists
     const member = (yield* this.goal.members).find((one) => one.agent === agent)
     if (fate === undefined) {
       // when the agent returns, it reports its result; another agent would repeat the work
@@ -206,7 +206,7 @@ export class TaskRunner {
     }
   })
 
-  /** Whether the log has a completed turn that carried the task's message. */
+  /** Whether the log has a completed turn that processed the task's message. */
   private readonly isFinished = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, { agent, given, messageId }: Node) {
@@ -332,7 +332,7 @@ export class TaskRunner {
     }
   )
 
-  /** `isLong` is true if the error has lasted: before that, git may recover. */
+  /** `isLong`: the error has lasted for `PATIENCE`. Before that, git may recover. */
   private readonly unread = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, agent: string, cwd: string | null, read: Result.Result<unknown, Unread>) {
