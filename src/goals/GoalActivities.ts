@@ -284,7 +284,7 @@ export const of = (goal: GoalActor) => ({
   WatchDependencies: contained(goal, watch(goal))
 })
 
-/** Cleans up after a goal has ended. Cancels its tasks, too: the actor can end before its CancelTasks action is done. */
+/** Cleans up after an ended goal. Cancels its tasks, too: the actor can end before its CancelTasks action is done. */
 export const tidy = Effect.fnUntraced(function* (goal: GoalActor) {
   yield* goal.silence
   yield* goal.cancelTasks(Object.keys(goal.state.stand.data.inFlight))

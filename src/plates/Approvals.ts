@@ -38,7 +38,7 @@ export interface Request {
   readonly id: string
   /** The tool's input as JSON, shortened. */
   readonly arguments: string
-  /** Empty if the request asks for permission. */
+  /** The questions that the user must answer; empty if the request asks for permission. */
   readonly questions: ReadonlyArray<Question>
 }
 
@@ -104,7 +104,7 @@ export class Approvals {
     )
   }
 
-  /** Waits for the user's answer. Undefined if the request cannot be answered through agentd, or can no longer be. */
+  /** Waits for the user's answer. Undefined if the request cannot be answered through agentd, or not any more. */
   readonly wait = Effect.fnUntraced(
     { self: this },
     function* (
@@ -247,7 +247,7 @@ export class Approvals {
     }
   )
 
-  /** Called when the daemon stops: after that, only the terminal can answer a request. */
+  /** Ends all waiting requests when the daemon stops: after that, they can only be answered in the terminal. */
   readonly giveUp: Effect.Effect<void> = Effect.suspend(() =>
     Effect.forEach([...this.open.values()], ({ answer }) => Deferred.succeed(answer, undefined), { discard: true })
   )
@@ -281,7 +281,10 @@ const told = (tool: string, decision: Decision): string => {
   return decision.answers === undefined ? `${tool}: allowed.` : `${tool} is answered: ${decision.answers.join("; ")}.`
 }
 
-/** A request with questions needs choices; a request for permission needs the hash. Both can be denied. */
+/**
+ * Checks an answer: a request with questions needs choices, a request for permission needs the hash. Both can be
+ * denied.
+ */
 const decided = ({ hash, id, prompt, questions }: Open, given: Decision): Decision | CommandRefused => {
   if (given.behavior === "deny") return given
   const answers = chosen({ id, questions, tool: prompt.tool }, given.answers)

@@ -3,8 +3,8 @@
  * machine without hooks.
  *
  * Guarantees: only Claude Code's notes of live interactive processes are used. A session that the user told agentd to
- * forget stays forgotten until one of its hooks reports it, or until it continues in another process. Hooks that arrive
- * later find the same plate. A round costs one directory listing and one small file per Claude Code process.
+ * forget stays forgotten until a hook reports it, or until it continues in another process. Hooks that arrive later
+ * find the same plate. A round costs one directory listing and one small file per Claude Code process.
  */
 import { Clock, Effect, FileSystem } from "effect"
 import { join } from "node:path"
@@ -59,7 +59,7 @@ export class Discovery {
       // the session of an agent's run has no plate: the run reports everything itself
       if (ours.some(({ pid, sessionId }) => pid === note.pid || sessionId === note.sessionId)) continue
       if (this.isKnown(note)) continue
-      // the next round retries this session and the remaining ones
+      // this session and the remaining ones are tried again in the next round
       if (!(yield* this.meet(note, now))) return
     }
   })

@@ -15,7 +15,7 @@ import type { ProcessLiveness } from "./ProcessLiveness.ts"
 import { goesOn, type PlateRegistry } from "./PlateRegistry.ts"
 import type { AgentSession } from "../domain/AgentPort.ts"
 
-/** Where a hook came from: what is known in addition to its body. */
+/** The sender of a hook: facts that are known in addition to the hook's body. */
 export interface Origin {
   /** `AGENTD_PLATE` in the session's environment, if agentd started the session. */
   readonly plate: string | undefined
@@ -103,7 +103,7 @@ export class EventIntake {
       if (plate === undefined || event === undefined) return
       if (event._tag === "HookSessionEnd") yield* plate.lastLook
       if (event._tag === "HookSessionStart" && event.noted === true) {
-        // wait for the start, so that the rest of the session's note appears on the board together with it
+        // wait until the start is handled, so that the rest of the session's note appears on the board together with it
         yield* Effect.ignore(plate.ask(event))
         yield* plate.look("look")
       } else plate.tell(event)
@@ -111,7 +111,10 @@ export class EventIntake {
     }
   )
 
-  /** Like `take`, for a stored event. On return it is durable. An event that the plate rejects is outdated: ignored. */
+  /**
+   * Like `take`, for an event that was stored on disk. When this returns, the event is durable. An event that the plate
+   * rejects is outdated, and is ignored.
+   */
   readonly keep = Effect.fnUntraced(
     { self: this },
     function* (this: EventIntake, heard: Heard, origin: Origin = nobody) {
@@ -154,7 +157,7 @@ export class EventIntake {
   })
 
   /**
-   * Handles the consequences of an event. A session that ends can continue under another id, or its process exits. The
+   * Handles the consequences of an event: an ended session can continue under another id, or its process exits. The
    * caller runs the returned effect after the event.
    */
   private follows(plate: PlateActor, event: PlateMachine.Event, origin: Origin): Effect.Effect<void> {
@@ -203,7 +206,10 @@ const isRuns = (
 const isStart = (event: PlateMachine.Event): event is Start =>
   event._tag === "HookSessionStart" || event._tag === "SessionStart"
 
-/** Undefined if the pid or the start time is unknown: the process could not be identified later. */
+/**
+ * The process of the hook's session. Undefined if the pid or the start time is unknown: it could not be identified
+ * later.
+ */
 const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined => {
   if (pid === undefined) return undefined
   const process = identify(pid)

@@ -55,7 +55,7 @@ export class FileWatch {
     }
   })
 
-  /** Watches the folders of the open plates, and no others. */
+  /** Starts watching the folders of the open plates, and stops watching all others. */
   private readonly settle = Effect.gen({ self: this }, function* () {
     const wanted = new Set(this.registry.open.flatMap(foldersOf))
     for (const [folder] of this.folders) if (!wanted.has(folder)) yield* FiberMap.remove(this.folders, folder)
@@ -64,7 +64,7 @@ export class FileWatch {
       // The folder exists only after the session's first prompt.
       if (!(yield* Effect.orElseSucceed(this.fs.exists(folder), () => false))) continue
       yield* FiberMap.run(this.folders, folder, this.follow(folder))
-      // Covers what was written before the watch started.
+      // The read covers what was written before the watch started.
       const there = this.registry.open.filter((plate) => foldersOf(plate).includes(folder))
       yield* Effect.forEach(there, (plate) => plate.look("look"), { discard: true })
     }
@@ -75,7 +75,7 @@ export class FileWatch {
       Stream.map((event) => basename(event.path)),
       Stream.groupedWithin(256, SETTLES),
       Stream.runForEach((names) => this.written(folder, new Set(names))),
-      // The next update of the folder list retries.
+      // The watch is tried again at the next update of the folder list.
       Effect.catchCause((cause) => Effect.logDebug(`${folder} is not watched for a moment`, cause))
     )
   }
@@ -96,7 +96,7 @@ export class FileWatch {
     )
   }
 
-  /** Reads the plate's files after a short time without a newer note. */
+  /** Reads the plate's files after a short time in which no newer note was written. */
   private lookLater(plate: PlateActor): Effect.Effect<void> {
     const look = Effect.delay(plate.look("look"), NOTE_SETTLES + 1)
     return Effect.asVoid(FiberMap.run(this.later, plate.plateId, look))

@@ -1,9 +1,9 @@
 /**
  * HealthCheck: corrects the status of plates whose hooks were missed, every 10 seconds.
  *
- * Guarantees: it only makes each plate read its files again, and decides nothing itself. A plate whose files hang does
- * not delay the others. If a check is more than three intervals late (the machine slept), that round is skipped. If no
- * plate is open, it does not wake up. `checkedAt` distinguishes a working check from a stuck one.
+ * Guarantees: it only makes each plate read its files again; the plates decide the status. A plate whose files hang
+ * does not delay the others. If a check is more than three intervals late (the machine slept), that round is skipped.
+ * If no plate is open, it does not wake up. `checkedAt` distinguishes a working check from a stuck one.
  */
 import { Clock, Effect, Option } from "effect"
 import * as Monotonic from "../core/supervision/Monotonic.ts"
@@ -21,7 +21,7 @@ export class HealthCheck {
   private readonly registry: PlateRegistry
   /** When the last complete round began, ms since the epoch; null before the first. */
   checkedAt: number | null = null
-  /** Plates whose files cannot be read in time. Each is logged once. */
+  /** Plates whose files could not be read in time. Each of them is logged once. */
   private readonly stuck = new Set<string>()
 
   constructor(registry: PlateRegistry) {
@@ -38,7 +38,10 @@ export class HealthCheck {
     this.checkedAt = now
   })
 
-  /** Checks again what was being written during the round. The delay lets the writer finish, within `MAX_RECOVERY`. */
+  /**
+   * Reads again the transcripts that were not read to their end in the round. The delay lets the writer finish, within
+   * `MAX_RECOVERY`.
+   */
   private readonly again = Effect.gen({ self: this }, function* () {
     const behind = this.registry.open.filter(({ transcript }) => transcript?.found?._tag === "Behind")
     if (behind.length === 0) return

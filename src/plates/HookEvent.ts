@@ -20,7 +20,7 @@ export interface Heard {
   readonly sessionId: string
   readonly cwd: string | undefined
   readonly transcriptPath: string | undefined
-  /** The event for the plate. Undefined if the hook says nothing about the state. */
+  /** The event for the plate. Undefined if the hook says nothing about the session's state. */
   readonly event: PlateMachine.Event | undefined
   /** The beginning of the user's prompt. */
   readonly prompt?: string
@@ -92,7 +92,7 @@ const notification = (body: JsonReader, base: Base): PlateMachine.Event | undefi
     : undefined
 }
 
-/** For a hook that does not change the state, but shows that the session is alive. */
+/** Returns no event: the hook does not change the state, but shows that the session is alive. */
 const nothing: Read = () => undefined
 
 const hooks: { readonly [name: string]: Read } = {
@@ -159,7 +159,7 @@ const promptOf = (name: string, body: JsonReader) => {
   return prompt === undefined || prompt === "" || prompt.startsWith("<") ? {} : { prompt: prompt.slice(0, PROMPT_KEPT) }
 }
 
-/** The call, if it writes the session's plan file; otherwise empty. */
+/** The tool call, if it writes the session's plan file; otherwise empty. */
 const planOf = (name: string, body: JsonReader) => {
   if (name !== "PreToolUse") return {}
   const [tool, input] = [body.text("tool_name"), body.json["tool_input"]]

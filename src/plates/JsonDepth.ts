@@ -1,14 +1,14 @@
 /**
- * JsonDepth: measures how deep a JSON text is nested before it is parsed.
+ * JsonDepth: measures how deep JSON text is nested, before it is parsed.
  *
- * Guarantees: pure; reads each character once and does not recurse. A text that is nested deeper than the limit is
- * rejected on receipt, so code that walks a value recursively cannot overflow its stack.
+ * Guarantees: pure; reads each character once and does not recurse. Text that is nested deeper than the limit is
+ * rejected on receipt, so that recursive code cannot overflow the stack.
  */
 
 /** Maximum nesting depth, in levels. Hooks and tool inputs that programs produce are far below it. */
 export const MAX_NESTING = 200
 
-/** Brackets inside JSON strings are not counted. */
+/** Returns the nesting depth. Brackets inside JSON strings are not counted. */
 export const isTooDeep = (text: string): boolean => {
   let depth = 0
   let inText = false

@@ -53,7 +53,7 @@ export class JsonReader {
     this.problem ??= new EventRefused({ field, message, remedy })
   }
 
-  /** The value of the first of these fields that is present. Null counts as missing. */
+  /** The value of the first of these fields that is present. A null value counts as missing. */
   private first(fields: ReadonlyArray<string>): readonly [field: string, value: unknown] {
     const field = fields.find((name) => this.json[name] !== undefined && this.json[name] !== null) ?? fields[0]!
     return [field, this.json[field] ?? undefined]
@@ -73,7 +73,7 @@ export class JsonReader {
     return value === "" ? undefined : value
   }
 
-  /** Reads a required text. */
+  /** Reads a required string. */
   text(fields: string | ReadonlyArray<string>, max = MAX_NAME): string {
     const value = this.maybe(fields, max)
     if (value !== undefined) return value
@@ -82,13 +82,13 @@ export class JsonReader {
     return ""
   }
 
-  /** Reads an optional text for display, cut at `MAX_TEXT` characters. Undefined if it is empty or not a text. */
+  /** Reads an optional string for display, cut to `MAX_TEXT` characters. Undefined if it is empty or not a string. */
   words(field: string): string | undefined {
     const value = this.json[field]
     return typeof value === "string" && value !== "" ? value.slice(0, MAX_TEXT) : undefined
   }
 
-  /** An optional integer above 0. */
+  /** Reads an optional integer above 0. */
   count(field: string): number | undefined {
     const value = this.json[field]
     if (value === undefined || value === null) return undefined
@@ -97,7 +97,7 @@ export class JsonReader {
     return undefined
   }
 
-  /** An optional point in time: ISO 8601, or a number of seconds or milliseconds since the epoch. */
+  /** Reads an optional point in time: ISO 8601, or a number of seconds or milliseconds since the epoch. */
   time(field: string): number | undefined {
     const value = this.json[field]
     if (value === undefined || value === null) return undefined
@@ -111,7 +111,7 @@ export class JsonReader {
     return undefined
   }
 
-  /** A nested object; empty if the field has none. */
+  /** Reads a nested object; empty if the body has none. */
   within(field: string): Json {
     const value = this.json[field]
     return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {}
@@ -123,5 +123,7 @@ export class JsonReader {
   }
 }
 
-/** Converts a time since the epoch to ms. A number below 1e11 is in seconds, which last until the year 5138. */
+/**
+ * Converts a time since the epoch to ms. Numbers below 1e11 are taken as seconds, which is right until the year 5138.
+ */
 const inMillis = (value: number): number => (Math.abs(value) < 1e11 ? value * 1_000 : value)

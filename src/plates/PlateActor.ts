@@ -2,7 +2,7 @@
  * PlateActor: the plate of one session. It has the actor of the plate's state machine, the facts that the board shows,
  * and the transcript with which the status is compared.
  *
- * Guarantees: `tell` does not wait. Only the state machine has the status; everything else here can be lost and derived
+ * Guarantees: `tell` does not wait. Only the state machine has the status. All other data here can be lost and derived
  * again.
  */
 import { Clock, Deferred, Effect, type FileSystem } from "effect"
@@ -54,7 +54,7 @@ export class PlateActor {
   facts: PlateFacts.PlateFacts
   /** When the newest hook or event of any kind arrived, ms since the epoch. */
   heard: number
-  /** The newest session id that was received, including events that are not committed yet. */
+  /** The newest session id that was received, even if its event has not been committed yet. */
   sessionId: string | null
   /** The end that the session reported. Undefined if it reported none, or has started again since. */
   ended: { readonly reason: string; readonly at: number } | undefined = undefined
@@ -66,7 +66,10 @@ export class PlateActor {
   /** The git branch of the session's folder; undefined before the first check, or if there is no branch. */
   branch: string | undefined = undefined
   private branchAt = -1
-  /** When a time of the session was first found in the future: the clock was set back. Undefined if none is. */
+  /**
+   * When a timestamp of the session was first found to be in the future, because the clock had been set back. Undefined
+   * if none is.
+   */
   private setBackAt: number | undefined = undefined
   /** Number of consecutive rounds in which a session that has begun had no transcript. */
   private absences = 0
@@ -106,7 +109,10 @@ export class PlateActor {
     return (state === "Idle" || state === "Starting") && this.note?.isSpare === true
   }
 
-  /** The session's processes whose start time is known, newest last. The user can open a session twice. */
+  /**
+   * The session's processes whose start time is known, newest last. There are several if the user has opened it more
+   * than once.
+   */
   get processes(): ReadonlyArray<ProcessId> {
     return this.stand.data.processes.flatMap(({ pid, start }) => (start === null ? [] : [{ pid, start }]))
   }
@@ -115,7 +121,7 @@ export class PlateActor {
     return this.processes.at(-1)
   }
 
-  /** Sends the event. On return, the event is in the mailbox, or was discarded as a dead letter. */
+  /** Sends the event. When this returns, the event is in the mailbox, or was discarded as a dead letter. */
   tell(event: PlateMachine.Event, cause?: Cause): void {
     this.facts = PlateFacts.after(this.facts, event)
     this.actor.tellNow(event, cause)
@@ -137,14 +143,18 @@ export class PlateActor {
     return true
   }
 
-  /** False if missed hooks cannot be corrected: the transcript is unknown, or did not appear after the first prompt. */
+  /**
+   * False if missed hooks cannot be corrected, because the transcript is unknown or did not appear after the first
+   * prompt.
+   */
   get watchable(): boolean {
     return this.transcript !== undefined && this.absences < MAX_ABSENCES
   }
 
   /**
-   * Reads what was added to the transcripts and the note, and sends the resulting events to the state machine. Reads do
-   * not overlap: if one is running, the next one starts after it. A read of the kind `round` waits for the end of both.
+   * Reads new lines of the transcripts and the note, and sends the resulting events to the state machine. Reads do not
+   * overlap: if one is running, the next one starts after it. A `round` then waits for the running read; a `look`
+   * returns at once.
    */
   look(kind: "round" | "look"): Effect.Effect<void> {
     return Effect.suspend(() => {
@@ -157,7 +167,7 @@ export class PlateActor {
   /** Called before a session's end is sent to its plate: finds out from the transcript how a running turn has ended. */
   readonly lastLook: Effect.Effect<void> = Effect.suspend(() => {
     if (this.stand.state !== "Running" || this.transcript === undefined) return Effect.void
-    // if another read is running, ours starts after it: wait for both
+    // if another read is running, the new one starts after it: wait for both
     const over = Effect.suspend(() => (this.looking === undefined ? Effect.void : Deferred.await(this.looking)))
     return Effect.asVoid(Effect.timeoutOption(Effect.andThen(this.look("look"), over), LAST_LOOK))
   })

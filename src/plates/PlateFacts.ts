@@ -13,7 +13,7 @@ export interface PlateFacts {
   readonly prompt: string | null
   readonly lastTool: string | null
   readonly toolCalls: number
-  /** The tool whose start, but not its end, was reported through `/events`. */
+  /** The tool that is in use according to `/events`: its start was reported, but not its end. */
   readonly using: { readonly tool: string; readonly input: string | null } | null
 }
 

@@ -7,7 +7,7 @@ import * as PlateMachine from "./PlateMachine.ts"
 const text = Schema.String
 const mayText = Schema.optional(Schema.NullOr(text))
 
-/** Events of a run, in logs of older versions in which a run had a plate. New logs do not contain them. */
+/** Events of a run, in logs of older versions, in which each run had a plate. New logs do not contain them. */
 const RunEvent = Schema.Struct({
   _tag: Schema.Literals([
     "RunTurnStarted",

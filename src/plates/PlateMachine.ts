@@ -36,12 +36,12 @@ import {
 
 export type State = "Starting" | "Running" | "Idle" | "AwaitingInput" | "AwaitingApproval" | "Error" | "Closed"
 
-/** When the event arrived, ms since the epoch. */
+/** When agentd received the event, ms since the epoch. */
 const at = Schema.Finite
 /** The sender's time, ms since the epoch. An event older than the last one is ignored. */
 const timestamp = Schema.optional(Schema.Finite)
 const posted = { at, timestamp, sessionId: Schema.optional(Schema.String) }
-/** `transcriptPath` and `cwd` are present if they are new. */
+/** `transcriptPath` and `cwd` are present only if they have changed. */
 const hook = {
   at,
   sessionId: Schema.String,
@@ -76,7 +76,7 @@ export const Event = Schema.Union([
     ...process,
     /** `at` is when the hook fired, not when it arrived: it was stored while the daemon was down. */
     late: Schema.optional(Schema.Boolean),
-    /** True if no hook reported the start: the session was found through the note of its process. */
+    /** True if no hook reported the session's start: the session was found through the note of its process. */
     noted: Schema.optional(Schema.Boolean)
   }),
   Schema.TaggedStruct("HookSessionEnd", { ...hook, reason: Schema.String }),
@@ -115,7 +115,7 @@ export const Event = Schema.Union([
   }),
   // Events of the health check. `asOf` is the time of the evidence: if a newer signal exists, the event is outdated.
   Schema.TaggedStruct("HealthCheckRecovery", { at, asOf: Schema.Finite }),
-  /** A dialog that was open at `asOf` is over: its call continued, or has a result. */
+  /** A dialog that was open at `asOf` is over: its tool call continued, or has a result. */
   Schema.TaggedStruct("DialogEndObserved", {
     at,
     asOf: Schema.Finite,
@@ -128,11 +128,11 @@ export const Event = Schema.Union([
     at,
     asOf: Schema.Finite,
     /**
-     * `interrupt` and `failure`: a line in the transcript (`asOf` is its time). `quiet`: the last record ends a turn,
-     * and silence followed. `silent`: silence alone.
+     * Evidence for the end. `interrupt` and `failure`: a line in the transcript, written at `asOf`. `quiet`: the last
+     * record ends a turn, and nothing was written since. `silent`: nothing was written for a long time.
      */
     why: Schema.Literals(["interrupt", "failure", "quiet", "silent"]),
-    /** Kind of the failure. */
+    /** Kind of the failure, if a failure ended the turn. */
     error: Schema.optional(Schema.String)
   }),
   /** The status in the note of the session's process, written at `asOf`. */
@@ -166,15 +166,15 @@ export type Kind = (typeof kinds)[number]
 
 /** Interval of the health check, ms. */
 export const HEALTH_CHECK_INTERVAL = 10_000
-/** If the transcript is newer than the last event by more than this, in whole seconds, an event was missed. */
+/** If the transcript is newer than the last event by more than this time, in whole seconds, an event was missed. */
 export const STALENESS_SECONDS = 2
-/** Maximum time until a plate leaves a state that needs the user, after the reason for it is gone, ms. */
+/** Maximum time, in ms, for which a plate stays in a state that needs the user once the reason for it is gone. */
 export const MAX_RECOVERY = 12_000
-/** How long a session must be silent until its turn counts as over, if the transcript says that the turn ended, ms. */
+/** Time of silence, in ms, after which a turn counts as over if the transcript says that it ended. */
 export const QUIET = 30_000
-/** How long a session must be silent until its turn counts as over in any case, ms. */
+/** Time of silence, in ms, after which a turn counts as over in any case. */
 export const SILENT = 600_000
-/** If a check is late by more than this number of intervals, one round is skipped: the machine slept. */
+/** If a check is late by more than this number of intervals, the machine slept, and one round is skipped. */
 export const MAX_LATE_INTERVALS = 3
 
 /** Whether the transcript was written after the last event. Both times are in seconds since the epoch. */
@@ -341,11 +341,14 @@ const isOurs = (data: Data, pid: number): boolean =>
 const formerHook = (data: Data, event: Event): boolean =>
   event._tag.startsWith("Hook") && "sessionId" in event && data.formerIds.includes(event.sessionId ?? "")
 
-/** Whether a time is newer than the evidence. A time in the future was recorded before the clock was set back. */
+/**
+ * Whether a time is newer than the evidence. A time in the future was recorded before the clock was set back, and does
+ * not count unless the time of the evidence is in the future, too.
+ */
 const isAfter = (stamp: number, { asOf, at }: { readonly asOf: number; readonly at: number }): boolean =>
   stamp > asOf && (stamp <= at || asOf > at)
 
-/** Whether the note is outdated: newer signals exist about the turn or dialog that the note would end or begin. */
+/** Whether the note is outdated: newer signals exist about the turn or dialog whose start or end it would report. */
 const notedBefore = (data: Data, event: Extract<Event, { _tag: "StatusNoted" }>): boolean => {
   const asked = data.prompts.some((prompt) => isAfter(prompt.at, event))
   const heard = isAfter(data.signal?.at ?? 0, event)
@@ -409,7 +412,7 @@ const reports = {
   HookPostCompact: settled
 }
 const forget = to("Closed", { set: "apply", rune: "plate.forgotten" })
-/** Valid in every state but `Closed`. */
+/** Events that are valid in every state but `Closed`. */
 const open = {
   ...posts,
   ...reports,
@@ -417,10 +420,7 @@ const open = {
   ProcessExited: to("Closed", { set: "apply" }),
   Forgotten: forget
 }
-/**
- * Events for AwaitingInput and AwaitingApproval, the states in which a dialog is open. Besides them,
- * HealthCheckRecovery applies only to Error.
- */
+/** Events for the states in which a dialog is open (AwaitingInput and AwaitingApproval). */
 const attention = {
   ...open,
   PromptAnswered: settled,

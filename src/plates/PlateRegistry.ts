@@ -25,7 +25,7 @@ import type { PlateRecord, Records } from "./Recovery.ts"
 export const MAX_PLATES = 4_096
 /** Maximum number of closed plates whose records are in memory. */
 const MAX_ARCHIVED = 2_000
-/** Maximum number of former plate ids that are remembered, so that they are not used again. */
+/** Maximum number of former plate ids that are kept in memory, so that they are not used again. */
 const MAX_USED = 100_000
 
 /** The sender of a hook, as far as its environment and process identify it. */
@@ -56,7 +56,7 @@ export const goesOn = (reason: string): boolean => reason === "clear" || reason 
 const continues = (event: PlateMachine.Event): boolean =>
   event._tag === "HookSessionStart" ? event.source !== "startup" : event._tag === "HookUserPromptSubmit"
 
-/** False for a notification of Claude Code's list of sessions: it is about others, and its id belongs to none. */
+/** Whether a hook is about its own session. A notification from Claude Code's list of sessions is about others. */
 const tellsOfItself = ({ event, name }: Heard): boolean =>
   name !== "Notification" || (event?._tag === "HookNotification" && event.notificationType !== "agent_needs_input")
 

@@ -11,7 +11,7 @@ export interface Call {
   readonly agentId: string | null
   readonly tool: string
   readonly callId: string
-  /** A digest of the call's input; null if unknown. */
+  /** A digest of the tool call's input; null if unknown. */
   readonly input: string | null
 }
 
@@ -22,14 +22,14 @@ export interface Call {
 export interface Prompt {
   /** The subagent that asks; null for the main agent. */
   readonly agentId: string | null
-  /** `*` if only a notification or the session's note reported the dialog. */
+  /** Name of the tool; `*` if only a notification or the session's note reported the dialog. */
   readonly tool: string
-  /** Null if unknown. */
+  /** Id of the tool call; null if unknown. */
   readonly callId: string | null
   readonly kind: "question" | "plan" | "permission"
   /** When the report arrived, ms since the epoch. */
   readonly at: number
-  /** True if reported through `/events`, whose sender may write another kind of transcript. */
+  /** True if the dialog was reported through `/events`, whose sender may write another kind of transcript. */
   readonly posted?: true
   /** True if only the session's note reported the dialog, which does not name the tool. */
   readonly noted?: true
@@ -52,7 +52,7 @@ export interface Data {
   readonly cwd: string | null
   /** The session's processes, newest last. */
   readonly processes: ReadonlyArray<Process>
-  /** Pids of this session's former processes that are gone, newest last. */
+  /** Pids of former processes of this session that have ended, newest last. */
   readonly formerPids: ReadonlyArray<number>
   readonly branch: string | null
   /** The current session id. A clear or a fork changes it. */
@@ -78,7 +78,7 @@ export interface Data {
   readonly endedCalls: ReadonlyArray<string>
   /** The source of the status, and when it arrived, ms since the epoch. Null before the first signal. */
   readonly signal: { readonly from: Signal; readonly at: number } | null
-  /** The timestamp of the newest event of `/events`, ms since the epoch. Null if no event had a timestamp. */
+  /** The timestamp of the newest event from `/events`, ms since the epoch. Null if no event had a timestamp. */
   readonly timestamp: number | null
 }
 
@@ -154,7 +154,7 @@ export const agentsDone = (data: Data, done: (agentId: string | null) => boolean
   calls: data.calls.filter(({ agentId }) => !done(agentId))
 })
 
-/** Values of the sets when nothing is running and no dialog is open. */
+/** The sets when nothing is running and no dialog is open. */
 export const quiet: Partial<Data> = {
   turn: false,
   compacting: false,
@@ -254,7 +254,10 @@ const askingCall = (data: Data, agentId: string | null, tool: string, input: str
       !data.prompts.some((prompt) => prompt.callId === call.callId)
   )
 
-/** A request does not name its call, so it gets a matching open call; without one, the tool identifies the prompt. */
+/**
+ * Adds the prompt of a permission request. The request does not name its call, so a matching open call is used. If
+ * there is none, the tool identifies the prompt.
+ */
 export const requested = (data: Data, event: Omit<CallEvent, "callId">): Data => {
   const agentId = event.agentId ?? null
   const { at, input, tool } = event

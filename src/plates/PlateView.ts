@@ -10,7 +10,7 @@ import * as PlateFacts from "./PlateFacts.ts"
 import type { Stand } from "./PlateActor.ts"
 import type { Transcript } from "./Transcript.ts"
 
-/** Data for a row: a plate, or the record of one without an actor. */
+/** The data from which a row is built: of a plate, or of a record without an actor. */
 export interface Shown {
   readonly plateId: string
   readonly stand: Stand
@@ -105,5 +105,5 @@ export const row = (plate: Shown, request: Request | null, now: number): PlateIn
 
 const rank = ({ status }: PlateInfo): number => (attention.has(status) ? 0 : status === "Closed" ? 2 : 1)
 
-/** Attention first, closed plates last, the newest first within each group. */
+/** Sorts rows: those that need attention first, closed plates last, the newest first within each group. */
 export const order = (a: PlateInfo, b: PlateInfo): number => rank(a) - rank(b) || b.since - a.since

@@ -3,14 +3,16 @@
  *
  *     hooks ───┐                            ┌ table → rune
  *     events ──┼─ EventIntake ─► PlateActor ┤
- *  Discovery ──┘      ▲                     └ facts, transcript, note ◄─┬─ HealthCheck      every 10 s
+ *
+ * Discovery ──┘      ▲                     └ facts, transcript, note ◄─┬─ HealthCheck      every 10 s
+ *
  *                PlateRegistry: whose?                                  ├─ Watch            when it is written
  *                                                                       └─ ProcessLiveness  does its process live?
  *
- * Guarantees: an event is received without waiting for a disk, and the plate still appends before it acts. An
- * unknown or malformed event is rejected with a reason. A missed hook is corrected within 12 seconds. The layer is
- * ready at once; the plates from the log appear soon after, and events that arrive before are queued. A plate that
- * fails affects no other.
+ * Guarantees: an event is received without waiting for a disk, and each plate appends its runes before it acts on them.
+ * An unknown or malformed event is rejected with a reason. A missed hook is corrected within 12 seconds. The layer is
+ * ready at once. The plates from the log appear when they have been read; events that arrive before that are queued. A
+ * plate that fails affects no other.
  */
 import { Clock, Context, Deferred, Duration, Effect, FileSystem, Layer, Result } from "effect"
 import { type Plan, PLANS } from "../runs/claude/ClaudeTools.ts"
@@ -42,7 +44,7 @@ import { shownInput } from "./ToolInput.ts"
 import { FileWatch } from "./FileWatch.ts"
 
 export interface Health {
-  /** True when the plates from the log are on the board. */
+  /** True once the plates from the log are on the board. */
   readonly ready: boolean
   readonly open: number
   /** When the health check last completed a round, ms since the epoch; null before the first. */
@@ -51,7 +53,7 @@ export interface Health {
 
 const AGAIN = "Try again in a moment."
 
-/** Errors after which a request had no effect and can be retried. */
+/** Errors of requests that had no effect and can be retried. */
 export type Unwritten = ActorStopped | MailboxFull | StorageError
 
 export class Plates extends Context.Service<
@@ -61,14 +63,17 @@ export class Plates extends Context.Service<
     readonly hook: (body: unknown, origin: Origin) => Effect.Effect<void, EventRefused>
     /** An event of `POST /events`. */
     readonly event: (body: unknown) => Effect.Effect<void, EventRefused>
-    /** Durable on return. */
+    /** Records a hook or event that was stored; durable on return. */
     readonly keep: (kept: Kept) => Effect.Effect<void, EventRefused | MailboxFull | RuneRefused | StorageError>
     /** Registers a plate before its session has started; durable on return. */
     readonly register: (body: unknown) => Effect.Effect<{ readonly plateId: string }, EventRefused | Unwritten>
     /** Reports that the session's process is gone; durable on return. */
     readonly stopped: (body: unknown) => Effect.Effect<void, EventRefused | Unwritten>
     readonly forget: (plateId: string, caller: Caller) => Effect.Effect<Done, CommandRefused | StorageError>
-    /** Attention first, then the newest. Closed plates are listed for a day, or without limit if `closed` is true. */
+    /**
+     * Lists plates: those that need attention first, then the newest. Closed plates are listed for a day, or always if
+     * `closed` is true.
+     */
     readonly list: (options: { readonly closed: boolean }) => Effect.Effect<ReadonlyArray<PlateInfo>>
     /** Finds a plate by its id, a unique prefix of the id, or the session id. */
     readonly find: (name: string) => Effect.Effect<PlateInfo, CommandRefused>
@@ -155,8 +160,8 @@ class LivePlates {
   }
 
   /**
-   * Sends the event to the plate; the result is durable. `refused` is set if the plate rejects the event. The effect
-   * fails if the disk fails, the mailbox is full, or the actor is ending.
+   * Sends the event to the plate. On return the result is durable. `refused` is set if the plate rejects the event. The
+   * effect fails if the disk fails, the mailbox is full, or the actor is ending.
    */
   private readonly put = (plate: PlateActor, event: PlateMachine.Event) =>
     plate.actor.ask(event).pipe(
@@ -327,7 +332,7 @@ class LivePlates {
 const lingers = ({ stand }: PlateActor, now: number): boolean =>
   stand.data.agent === null && now - stand.at <= FADES_AFTER
 
-/** Row data of a plate that has no actor, and whose files are not read. */
+/** Row data of a plate without an actor, whose files are not read. */
 const still = (record: PlateRecord): Shown => ({
   ...record,
   transcript: undefined,
@@ -424,5 +429,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return service(live)
 })
 
-/** The supervisor of the plates must be under another supervisor. */
+/** The supervisor in the options must be started by another supervisor. */
 export const layer = (options: Options) => Layer.effect(Plates, make(options))

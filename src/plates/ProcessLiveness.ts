@@ -56,7 +56,7 @@ export class ProcessLiveness {
     }
   )
 
-  /** Closes the plate of a session that a run's program started, once no agent has the run any more. */
+  /** Closes the plate of a session that a program of a run started, once no agent has the run any more. */
   private readonly checkRun = Effect.fnUntraced(
     { self: this },
     function* (this: ProcessLiveness, plate: PlateActor, now: number) {
@@ -82,7 +82,10 @@ export class ProcessLiveness {
     }
   })
 
-  /** Called at a session's final end: its process soon exits. An unknown one counts as gone after the last check. */
+  /**
+   * Called when a session has ended for good, because its process soon exits. An unknown process counts as gone after
+   * the last check.
+   */
   ending(plate: PlateActor): Effect.Effect<void> {
     const { ended } = plate
     const watch = Effect.gen({ self: this }, function* () {

@@ -2,9 +2,9 @@
  * Recovery: rebuilds every plate from the log at startup. Each plate is a stream of its own, read once: its snapshot,
  * and the runes after it.
  *
- * Guarantees: a plate is left out if its stream cannot be read, or if its runes do not fold. That happens with a log of
- * a newer agentd, or a damaged one. No other plate is affected. Of a forgotten plate only the id is kept, so that it is
- * not used again. A plate that an older daemon made for a run is only closed.
+ * Guarantees: a plate is left out if its stream cannot be read, or if it cannot be rebuilt from its runes. That happens
+ * with a log of a newer agentd, or a damaged one. No other plate is affected. Of a forgotten plate only the id is kept,
+ * so that it is not used again. A plate that an older daemon made for a run is only closed.
  */
 import { Effect } from "effect"
 import { EventLog } from "../core/event-log/EventLog.ts"
@@ -31,7 +31,7 @@ export interface Records {
   readonly forgotten: ReadonlyArray<PlateRecord["stand"]["data"]>
 }
 
-/** The fold of a stream. `stand` is null if the stream contains no plate. */
+/** The result of folding a stream. `stand` is null if the stream contains no plate. */
 export interface Folded {
   readonly stand: Stand | null
   readonly facts: PlateFacts.PlateFacts

@@ -2,7 +2,8 @@
  * RejectedReports: records reports that were rejected because they are not valid events.
  *
  * Guarantees: each rejected report gets a rune, written without waiting for the disk. A faulty sender cannot fill the
- * log: only a limited number of runes are written per minute. The next rune after that says how many were left out.
+ * log: only a limited number of runes are written per minute. The next rune after that says how many reports were left
+ * out.
  */
 import { Clock, Effect } from "effect"
 import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
@@ -11,7 +12,7 @@ import type { EventRefused } from "./JsonReader.ts"
 
 const MAX_A_MINUTE = 30
 const MINUTE = 60_000
-/** Maximum length of the message, in characters. */
+/** Maximum length of the error message in a rune, in characters. */
 const MAX_TEXT = 500
 
 export class RejectedReports {
@@ -24,7 +25,7 @@ export class RejectedReports {
     this.log = log
   }
 
-  /** Queues the rune, then fails with the error. */
+  /** Queues a rune for the rejected report, then fails with the error. */
   readonly note = Effect.fnUntraced(
     { self: this },
     function* (this: RejectedReports, trigger: string, error: EventRefused): Effect.fn.Return<never, EventRefused> {

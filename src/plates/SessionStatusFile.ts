@@ -10,7 +10,7 @@ import * as ClaudeSessions from "../runs/claude/ClaudeSessions.ts"
 import type { ProcessId } from "../runs/process/ProcessTable.ts"
 
 export interface Noted {
-  /** `permission` and `question`: a dialog waits for a permission, or for an answer. */
+  /** Status in a note. `permission` and `question`: a dialog waits for a permission, or for an answer. */
   readonly status: "idle" | "busy" | "permission" | "question"
   /** When the status began, ms since the epoch. The session runs on this machine and has the same clock. */
   readonly at: number
@@ -25,7 +25,7 @@ const statusOf = ({ status, waitingFor }: ClaudeSessions.Note): Noted["status"] 
     case "busy":
       return "busy"
     case "waiting":
-      // a dialog that the user opened, such as /model, says nothing about the turn; a hook reports the other dialogs
+      // a dialog that the user opened, such as /model, says nothing about the turn; other dialogs are reported by hooks
       if (waitingFor === "dialog open") return undefined
       return waitingFor === "permission prompt" ? "permission" : "question"
     default:

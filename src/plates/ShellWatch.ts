@@ -20,7 +20,7 @@ const MARK = "/shell-snapshots/"
 const TICKS = 100
 const LIMIT = "1 second"
 
-/** The open prompt that a new shell would prove to be answered. Undefined if the shell could belong to another call. */
+/** The open prompt that a new shell would show to be answered. Undefined if the shell could belong to another call. */
 const promptOf = ({ stand, process }: PlateActor): Prompt | undefined => {
   const { calls, prompts } = stand.data
   if (stand.state !== "AwaitingApproval" || process === undefined) return undefined
@@ -38,7 +38,10 @@ const isShell = (fs: FileSystem.FileSystem, pid: number): Effect.Effect<boolean>
     Effect.orElseSucceed(() => false)
   )
 
-/** Sends events to the plates that wait. If none waits, nothing is read. */
+/**
+ * Reports an answered prompt to its plate, if a new shell shows that it was answered. If no plate waits, nothing is
+ * read.
+ */
 export const look = Effect.fnUntraced(
   function* (fs: FileSystem.FileSystem, plates: ReadonlyArray<PlateActor>, now: number) {
     const waiting = plates.flatMap((plate) => {

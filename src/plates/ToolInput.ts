@@ -15,7 +15,7 @@ const bounded = (clean: string, most: number): string => {
   return `${clean.slice(0, half)}\n… ${clean.length - most} characters are left out …\n${clean.slice(-half)}`
 }
 
-/** Secrets are removed before the text is cut: half a secret would no longer be recognized. */
+/** Secrets are removed before the input is shortened, because half a secret would not be recognized. */
 export const shownInput = (redact: Redact["Service"], json: string): string => bounded(redact.json(json), MAX_INPUT)
 
 /** The input of a call that waits for approval. The user decides on it, so only registered secrets are masked. */

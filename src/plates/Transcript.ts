@@ -1,10 +1,10 @@
 /**
- * Transcript: follows one transcript file from the position that was read last.
+ * Transcript: follows one transcript file, from the position that was read last.
  *
- * Guarantees: a read that finds nothing new costs one `stat`. One read takes a bounded amount, and the next one
- * continues. An incomplete line is read when it is complete. A line that is too long, or is not a record, is skipped
- * and counted as unknown. A file that was replaced or truncated is read again from the start. A path that is not a
- * regular file is not opened: a pipe would block all file operations of the daemon.
+ * Guarantees: a read that finds nothing new costs one `stat`. One read takes a bounded number of bytes, and the next
+ * one continues from there. An incomplete line is read when it is complete. A line that is too long, or is not a
+ * record, is skipped and counted as unknown. A file that was replaced or truncated is read again from the start. A path
+ * that is not a regular file is not opened: a pipe would block all file operations of the daemon.
  */
 import { Effect, FileSystem, Option } from "effect"
 import { type Chain, TranscriptView } from "./TranscriptView.ts"
@@ -27,7 +27,7 @@ export type Found =
       readonly _tag: "Read"
       /** When the file was last written, ms since the epoch. */
       readonly mtime: number
-      /** True if complete lines were added. Their content has priority over the mtime. */
+      /** True if complete lines were added. Their content is more reliable than the mtime. */
       readonly grown: boolean
     }
 
@@ -100,7 +100,8 @@ export class Transcript {
         if (stat.inode !== this.inode || stat.size < this.offset) this.restart(stat)
         const unread = this.offset
         let budget = MAX_LOOK
-        // Lines appended during the read are read, too, so that the mtime belongs to what was read.
+        // Lines that are appended during the read are read, too, so that the mtime belongs to the content that was
+        // read.
         while (this.offset < stat.size && budget > 0) {
           const took = yield* this.readOn(file, Math.min(budget, stat.size - this.offset))
           if (took === 0) break
@@ -108,7 +109,7 @@ export class Transcript {
           stat = statOf(yield* file.stat)
         }
         const whole = this.offset >= stat.size
-        // An incomplete line that does not change any more is not being written.
+        // If an incomplete line has stopped changing, it is not being written any more.
         if (!whole && (!settled || this.offset > unread)) {
           this.remember(stat)
           return behind

@@ -2,9 +2,9 @@
  * TranscriptRules: derives events from a session's transcript and note when its hooks were missed.
  *
  * Guarantees: pure. The transcript's content has priority. A dialog is over when its call has a result, or when the
- * agent or the user has sent a new message. Records that background work writes meanwhile end nothing. The mtime
- * decides only if the content says nothing: it must be newer than the last event by more than two whole seconds. Every
- * event names the time of its evidence, so that the machine can reject it if a hook is newer.
+ * agent or the user has sent a new message. Records that background work writes in the meantime end no dialog and no
+ * turn. The mtime is used only if the content says nothing: it must be newer than the last event by more than two whole
+ * seconds. Every event names the time of its evidence, so that the machine can reject it if a hook is newer.
  */
 import * as PlateMachine from "./PlateMachine.ts"
 import type * as PlateState from "./PlateState.ts"
@@ -42,20 +42,23 @@ export interface Case {
   readonly round: boolean
 }
 
-/** Makes `stamp` comparable with `other`. If only `stamp` is in the future, the clock was set back after it. */
+/**
+ * Makes `stamp` comparable with `other`. If only `stamp` is in the future, the clock was set back in between: returns
+ * the time at which that was noticed.
+ */
 const beside = ({ now, setBackAt }: Case, other: number, stamp: number): number =>
   stamp > now && other <= now ? setBackAt : stamp
 
 /**
- * Whether a transcript line ends the current turn. If the turn's time is in the future and the line's is not, only the
- * line that ended the last turn does.
+ * Whether a transcript line ends the current turn. If the turn began in the future (the clock was set back since) and
+ * the line's time is not in the future, only the line that ended the last turn ends it.
  */
 const endsTurn = ({ now, snapshot: { data }, view }: Case, at: number): boolean =>
   at + SLACK >= data.turnAt || (data.turnAt > now && at <= now && view?.endedAt === at)
 
 /**
- * Time at which the dialog is known to be over; 0 if nothing shows that. A hook can arrive after its dialog has ended.
- * By then the transcript contains an end from shortly before.
+ * Time at which the dialog is known to be over; 0 if nothing shows that. If the dialog's hook arrives late, the
+ * transcript can already contain the dialog's end.
  */
 const overAt = (of: Case, prompt: Prompt, view: TranscriptView | undefined): number => {
   const { now } = of
@@ -78,7 +81,10 @@ const interrupted = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return [{ _tag: "TurnEndObserved", at: now, asOf: view.interruptAt + SLACK, why: "interrupt" }]
 }
 
-/** If the session ends with a failed turn, its hook is lost: Claude Code does not wait for hook commands then. */
+/**
+ * Events for a failed turn. If the session ends with that turn, its hook is lost, because Claude Code does not wait for
+ * hook commands then.
+ */
 const failing = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { now, snapshot, view } = of
   if (!snapshot.data.turn || view === undefined || view.failedAt === 0 || view.movedAt > view.failedAt) return []
@@ -122,7 +128,7 @@ const agrees: { readonly [status in Noted["status"]]: ReadonlyArray<PlateMachine
   question: ["AwaitingApproval", "AwaitingInput"]
 }
 
-/** Events for a note that contradicts the known state. A run of agentd has none: the run reports everything itself. */
+/** Events for a note that contradicts the known state. A session of an agent's run has no note. */
 const noted = ({ note, now, snapshot: { data, state } }: Case): ReadonlyArray<PlateMachine.Event> => {
   if (note === undefined || data.runId !== null || agrees[note.status].includes(state)) return []
   // Busy with background work only: the turn is over, and the user can type.
@@ -131,7 +137,7 @@ const noted = ({ note, now, snapshot: { data, state } }: Case): ReadonlyArray<Pl
   return now - note.at < NOTE_SETTLES || past(data, event) ? [] : [event]
 }
 
-/** True if the session's note confirms the state: then nothing need be guessed from silence or an mtime. */
+/** True if the session's note confirms the state: then silence or an mtime need not be interpreted. */
 const confirmed = ({ note, snapshot: { state } }: Case): boolean =>
   note !== undefined && agrees[note.status].includes(state)
 
@@ -144,7 +150,7 @@ const byMtime = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return PlateMachine.transcriptAhead(found.mtime / 1_000, last / 1_000) ? [recovery(of)] : []
 }
 
-/** Events for a failure that is over: the user has retried, or the agent has continued by itself. */
+/** Events for a failure that is over, because the user has retried or the agent has continued by itself. */
 const failed = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { promptAt = 0, movedAt = 0 } = of.view ?? {}
   const { failedAt } = of.snapshot.data
@@ -168,7 +174,7 @@ const silent = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return silence > PlateMachine.QUIET && ends ? event("quiet") : []
 }
 
-/** The events of the first rule that has any. Later rules are tried only if the earlier ones return nothing. */
+/** The events of the first rule that returns any. Later rules are not tried. */
 const first = (
   of: Case,
   ...rules: ReadonlyArray<(of: Case) => ReadonlyArray<PlateMachine.Event>>

@@ -33,8 +33,8 @@ const NOTICES = new Set(
   ).split(" ")
 )
 /**
- * Claude Code's own bookkeeping (2.1.332, and older versions). It is written at any time: in the background, and while
- * a dialog is open.
+ * Records of Claude Code's own bookkeeping (2.1.332, and older versions). They are written at any time: in the
+ * background, and while a dialog is open.
  */
 const BOOKKEEPING = new Set(
   (
@@ -64,14 +64,18 @@ const remember = <K, V>(map: Map<K, V>, key: K, value: V, max: number): void => 
   if (map.size > max) map.delete(map.keys().next().value!)
 }
 
-/** `nothing`: bookkeeping, or a record of another chain. `opaque`: a record of an unknown form. */
+/**
+ * How a record was read. `nothing`: bookkeeping, or a record of another chain. `opaque`: a record of an unknown form.
+ */
 type Said = "something" | "nothing" | "opaque"
 
 export class TranscriptView {
   readonly chain: Chain
   /** When the newest interrupt that ended a turn was written, ms since the epoch; 0 if none. */
   interruptAt = 0
-  /** When the agent's newest message began, or the user's newest prompt was accepted. Earlier calls have ended. */
+  /**
+   * Time at which the agent's newest message began, or the user's newest prompt was accepted. Earlier calls have ended.
+   */
   movedAt = 0
   /** When the user's newest prompt or command was accepted. */
   promptAt = 0
@@ -79,7 +83,7 @@ export class TranscriptView {
   endedAt: number | undefined = undefined
   /** When a turn last failed; 0 if none has. */
   failedAt = 0
-  /** Kind of the failure, as StopFailure names it. */
+  /** Kind of the failure, as the StopFailure hook names it. */
   failure = ""
   /** The session's title, from the best source so far. */
   title: string | undefined = undefined
@@ -89,8 +93,8 @@ export class TranscriptView {
   toolCalls = 0
   tokens = 0
   /**
-   * The content before this time is partly unknown: the time of the first known record after unknown ones. Infinite if
-   * no known record follows; 0 if everything is known.
+   * Content before this time is partly unknown. It is the time of the first known record after unknown ones: infinite
+   * if no known record follows, 0 if everything is known.
    */
   opaqueUntil = 0
 
@@ -131,8 +135,8 @@ export class TranscriptView {
   }
 
   /**
-   * Reads one line. A record with content but without a time counts as unknown. It is not older than the records before
-   * it, so the file's mtime tells more.
+   * Reads one line. A record with content but without a time counts as unknown: it is at least as new as the records
+   * before it, and the file's mtime is a better estimate.
    */
   take(line: string): void {
     const record = parsed(line)
@@ -167,7 +171,7 @@ export class TranscriptView {
     this.branch = text(record["gitBranch"]) ?? this.branch
     if (type === "assistant") {
       this.assistant(message, at)
-      // written instead of an answer when Claude Code gave up a turn's requests
+      // written instead of an answer when Claude Code stopped retrying the requests of a turn
       if (record["isApiErrorMessage"] === true) this.failed(text(record["error"]), at)
     } else if (record["isMeta"] !== true) this.user(message, at)
     return "something"
@@ -176,7 +180,7 @@ export class TranscriptView {
   private system(record: Json, at: number, isOurs: boolean): Said {
     const subtype = String(record["subtype"])
     if (!ENDING.has(subtype) && !NOTICES.has(subtype)) return "opaque"
-    // the user typed a command that Claude Code runs itself
+    // the user typed a command that Claude Code handles itself
     if (subtype === "local_command") this.promptAt = at
     if (!isOurs || NOTICES.has(subtype)) return "nothing"
     this.endedAt = at
