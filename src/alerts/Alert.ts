@@ -11,7 +11,7 @@ export const Alert = Schema.Struct({
   /** Stream and actor of the rune that caused the alert. */
   stream: Schema.String,
   actor: Schema.String,
-  /** The conversation whose mail section sends the alert, if it differs from the rune's stream. */
+  /** The conversation whose mail section sends the alert, if it is not the rune's stream. */
   of: Schema.optionalKey(Schema.String),
   /** Name of the agent or goal, without its project: `builder`. */
   name: Schema.String,
@@ -19,16 +19,16 @@ export const Alert = Schema.Struct({
   headline: Schema.String,
   reason: Schema.String,
   remedy: Schema.NullOr(Schema.String),
-  /** Number of errors in a row and in total; null if the alert is not about errors. */
+  /** Number of consecutive errors, and of all errors; null if the alert is not about errors. */
   errors: Schema.NullOr(Schema.Struct({ row: Schema.Int, all: Schema.Int })),
   runId: Schema.NullOr(Schema.String),
-  /** Event id of the rune that caused the alert; of folded alerts, the newest rune. */
+  /** Event id of the rune that caused the alert. If alerts were folded, of the newest such rune. */
   cause: Schema.Int,
   /** Sequence number of the causing rune in its stream; absent in alerts that an older agentd queued. */
   seq: Schema.optionalKey(Schema.Int),
   /** Time of the causing rune, in ms since the epoch. */
   at: Schema.Finite,
-  /** Number of equal alerts that were folded into this one, itself included. */
+  /** Number of equal alerts that were folded into this one, including the alert itself. */
   count: Schema.Int,
   /** The notice that channels send; absent in alerts that a mail section sends. */
   notice: Schema.optionalKey(Notice)

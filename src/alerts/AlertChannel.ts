@@ -28,15 +28,15 @@ export interface Told {
   readonly about: string
   readonly project: string | null
   readonly rune: number
-  /** Time of the causing rune, in ms since the epoch. */
+  /** Time of the rune that caused the notice, in ms since the epoch. */
   readonly at: number
-  /** Number of equal notices that were folded into this one, itself included. */
+  /** Number of equal notices that were folded into this one, including the notice itself. */
   readonly count: number
 }
 
-/** A message: one notice, or several as one. */
+/** A message: one notice, or several combined. */
 export interface Message {
-  /** Id of the message; the same at each attempt. */
+  /** Id of the message, which is the same at each attempt. */
   readonly id: string
   readonly host: string
   readonly title: string
@@ -44,7 +44,7 @@ export interface Message {
   readonly command: string
   readonly urgency: Urgency
   readonly notices: ReadonlyArray<Told>
-  /** Number of further notices that are not in `notices`. */
+  /** Number of further notices, which are not in `notices`. */
   readonly more: number
   /** Id of the first message about the same subject, if there was one. */
   readonly earlier?: string
@@ -52,16 +52,16 @@ export interface Message {
 
 export interface Receipt {
   readonly response: string
-  /** The receiver's id of the message, if it can be withdrawn. */
+  /** The receiver's id for the message, if the message can be withdrawn. */
   readonly handle?: string
-  /** Recipients that were refused, each with the server's code. A 4xx code means: refused temporarily. */
+  /** Recipients that were refused, each with the server's code. A 4xx code means that the refusal is temporary. */
   readonly refused?: ReadonlyArray<Refused>
 }
 
 export interface Withdrawal {
-  /** Id of the withdrawal itself, the same at each attempt. */
+  /** Id of the withdrawal itself, which is the same at each attempt. */
   readonly id: string
-  /** Id of the message to withdraw, and the receiver's id of it (`handle`). */
+  /** Id of the message to withdraw, and the receiver's id for that message (`handle`). */
   readonly of: string
   readonly handle: string
   readonly title: string
@@ -71,11 +71,14 @@ export interface AlertChannel {
   /** The `type` in a channel's config; for the type `other`, the `name`. */
   readonly name: string
   readonly send: (config: ChannelConfig, message: Message) => Effect.Effect<Receipt, SendError>
-  /** Withdraws a message answered elsewhere; `why` is a text. Undefined if the channel cannot withdraw messages. */
+  /**
+   * Withdraws a message that was answered elsewhere; `why` says so, for display. Undefined if the channel cannot
+   * withdraw messages.
+   */
   readonly withdraw?: (config: ChannelConfig, message: Withdrawal, why: string) => Effect.Effect<Receipt, SendError>
   /**
-   * Waits until the user postpones a message that the channel has shown; its notices are sent again later. Undefined if
-   * the channel does not offer that.
+   * Waits until the user postpones a message that the channel has shown, and returns the message; its notices are sent
+   * again later. Undefined if users cannot postpone messages of this channel.
    */
   readonly later?: Effect.Effect<Message>
   /** Checks whether the channel can be used, without sending a message. Returns a text for display. */

@@ -1,8 +1,9 @@
 /**
- * AlertContext: what the alerter gets from the modules that know the projects: mail settings, the channels of `notify`,
- * and the events that led to an alert.
+ * AlertContext: the data that the alerter gets from the modules that know the projects: mail settings, the channels of
+ * `notify`, and the events that led to an alert.
  *
- * The alerter reads this data again for each alert and each attempt, so that a changed config applies to the next one.
+ * The alerter reads this data again for each alert and each attempt, so that a changed config applies to the next alert
+ * or attempt.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { MailConfig } from "../config/Config.ts"
@@ -27,7 +28,7 @@ export class AlertContext extends Context.Service<
     readonly typed: (text: string) => string
   }
 >()("agentd/alerts/AlertContext") {
-  /** For tests: the same address for everything, and no history. */
+  /** For tests: the same mail address for every project, and no events that led to an alert. */
   static readonly layerTest = (
     mail: () => MailConfig | undefined,
     notify: () => NotifyConfig | undefined = () => undefined,

@@ -12,22 +12,23 @@ import { FailureClass } from "./Retry.ts"
 
 export const Queued = Schema.Struct({
   alertId: Schema.String,
-  /** Id of the batch: the id of its first alert. */
+  /** Id of the batch, which is the id of the batch's first alert. */
   batch: Schema.String,
-  /** Opaque name of the receiver; the alert's stream while no mail is configured. */
+  /** Opaque name of the receiver. While no mail is configured, the alert's stream. */
   destination: Schema.String,
   /** False if no mail was configured when the alert was queued. */
   routed: Schema.Boolean,
-  /** When the batch is sent and accepts no more alerts, in ms since the epoch. */
+  /** When the batch is due to be sent, in ms since the epoch. After that, no alert can join it. */
   dueAt: Schema.Finite,
   /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,
-  /** The channel of `notify` that sends the alert. If absent, the mail section of the alert's project sends it. */
+  /** The channel in `notify` that sends the alert. If absent, the mail section of the alert's project sends it. */
   channel: Schema.optionalKey(Schema.String),
   /** Position of the channel in the list of escalation channels, from 1; absent if the alert is not an escalation. */
   step: Schema.optionalKey(Schema.Int),
   /**
-   * Recipients of a mail channel, without those that the mail section already mails. If absent, those of the config.
+   * Recipients of a mail channel, except those to whom the mail section already sends the alert. If absent, those in
+   * the config.
    */
   to: Schema.optionalKey(Schema.Array(Schema.String)),
   /** True if the user postponed the notice, so that it is sent again. */
@@ -51,7 +52,7 @@ export const Sent = Schema.Struct({
     Schema.Struct({ to: Schema.Array(Schema.String), attempt: Schema.Int, error: Schema.String, nextAt: Schema.Finite })
   ),
   channel: Schema.optionalKey(Schema.String),
-  /** The receiver's id of the message, if it can be withdrawn. */
+  /** The receiver's id for the message, if the message can be withdrawn. */
   handle: Schema.optionalKey(Schema.String)
 })
 
@@ -68,7 +69,10 @@ export const Failed = Schema.Struct({
   /** Time of the next attempt, in ms since the epoch; null if the message is given up. */
   nextAt: Schema.NullOr(Schema.Finite),
   channel: Schema.optionalKey(Schema.String),
-  /** True if the failed message itself reported failed messages: then nobody is notified of this failure. */
+  /**
+   * True if the failed message was itself about messages that could not be sent: then nobody is notified of this
+   * failure.
+   */
   silent: Schema.optionalKey(Schema.Boolean)
 })
 
@@ -82,7 +86,7 @@ export const Answered = Schema.Struct({
   upTo: Schema.Int,
   /** Ids of the batches from which the notice is removed. */
   drops: Schema.Array(Schema.String),
-  /** Messages to withdraw: the channel, the message's id (`of`), and the receiver's id of it (`handle`). */
+  /** Messages to withdraw: the channel, the message's id (`of`), and the receiver's id for the message (`handle`). */
   withdraws: Schema.Array(
     Schema.Struct({ channel: Schema.String, of: Schema.String, handle: Schema.String, title: Schema.String })
   )
@@ -98,13 +102,13 @@ export const Overtaken = Schema.Struct({
   drops: Schema.Array(Schema.String),
   alertIds: Schema.Array(Schema.String),
   /**
-   * `once` keys of the dropped notices. They can be used again, because a notice's facts can be newer than its rune.
+   * `once` keys of the dropped notices. A new notice may use them again, because its facts can be newer than its rune.
    */
   once: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
 export const alertKinds = {
-  /** A notice that needed no answer became outdated before it was sent, and was dropped. */
+  /** A notice that needed no answer was dropped, because it became outdated before it was sent. */
   "alert.overtaken": kind(Overtaken),
   /** The user answered a notice, or its question needs no answer any more. */
   "alert.answered": kind(Answered),

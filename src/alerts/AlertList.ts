@@ -2,7 +2,7 @@
  * AlertList: the list of alerts, newest first, with the state of each: sent, waiting, failed or given up. Pure:
  * computed from the outbox's state, the runes that queued alerts, and the runes of sent messages and of answers.
  *
- * Guarantees: equal alerts of one message are one row. Every alert in the outbox is in the list, however old. An alert
+ * Guarantees: equal alerts in one message are one row. Every alert in the outbox is in the list, however old. An alert
  * that has left the outbox is listed as sent, unless the outbox says that it was given up.
  */
 import type { AlertRow } from "../domain/AlertMessages.ts"
@@ -23,7 +23,7 @@ export interface Given {
   readonly projects: ReadonlyMap<string, string>
   /** Addresses to which the current config mails the alerts of each stream. */
   readonly mailed: ReadonlyMap<string, ReadonlyArray<string>>
-  /** How a message would be sent now; undefined if nothing is configured for it. */
+  /** The way in which a message would be sent now; undefined if nothing is configured for it. */
   readonly wayOf: (batch: Outbox.Batch) => Way | undefined
   readonly now: number
 }
@@ -66,7 +66,7 @@ const standingOf = (
   return { ...NOT_YET, ...failed, state: failure === null ? "waiting" : "failed", to, nextAt }
 }
 
-/** A text that says who answered the notice's question; undefined while it is open. */
+/** A sentence about who answered the notice's question; undefined while it is unanswered. */
 const overSince = ({ runes }: Given, { at, notice }: Alert): string | undefined => {
   if (notice === undefined || !Notice.asks(notice)) return undefined
   for (const any of runes) {
@@ -89,7 +89,8 @@ const rowOf = (given: Given, alert: Alert, standing: Standing): AlertRow => {
     goal: whose(alert, "plan", project),
     subject: alert.headline,
     reason: alert.reason,
-    // commands use the project's name instead of its stream; after an answer, the remedy's commands are not needed
+    // commands use the project's name, not its stream; the remedy's commands are needed only until the notice is
+    // answered
     remedy:
       over !== undefined
         ? over
@@ -102,7 +103,7 @@ const rowOf = (given: Given, alert: Alert, standing: Standing): AlertRow => {
   }
 }
 
-/** Alerts that have left the outbox: one row for each batch and key. */
+/** Alerts that are no longer in the outbox: one row for each combination of batch and key. */
 const gone = (given: Given, kept: ReadonlySet<string>): ReadonlyArray<AlertRow> => {
   const alerts = new Map<string, { readonly batch: string; readonly alert: Alert }>()
   const sent = new Map<string, Sent>()
@@ -136,7 +137,7 @@ const gone = (given: Given, kept: ReadonlySet<string>): ReadonlyArray<AlertRow> 
   })
 }
 
-/** Merges the rows of one alert that several channels send, if they have the same state and error. */
+/** Merges the rows of an alert that several channels send, if these rows have the same state and error. */
 const merged = (rows: ReadonlyArray<AlertRow>): ReadonlyArray<AlertRow> => {
   const byMatter = new Map<string, AlertRow>()
   for (const row of rows) {
@@ -162,7 +163,7 @@ const merged = (rows: ReadonlyArray<AlertRow>): ReadonlyArray<AlertRow> => {
 
 const isOpen = ({ state }: AlertRow): boolean => state === "failed" || state === "given up"
 
-/** `failed`: lists only alerts that could not be sent or were given up. */
+/** The list of alerts. `failed`: lists only alerts that could not be sent or were given up. */
 export const listOf = (given: Given, options: { readonly count: number; readonly failed: boolean }) => {
   const { batches, givenUp } = given.state
   const all = [...batches, ...givenUp]

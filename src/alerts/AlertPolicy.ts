@@ -1,6 +1,6 @@
 /**
- * AlertPolicy: decides about which runes the user is notified, and writes the texts. One table maps each kind of rune
- * to its news.
+ * AlertPolicy: decides which runes the user is notified about, and writes the notifications. One table maps each kind
+ * of rune to its news.
  *
  * News has up to two forms: the alert that the project's mail section sends, and the notice that the channels of
  * `notify` send. The notice uses the facts at the moment when it is made. One function for each kind of rune makes both
@@ -31,7 +31,10 @@ import * as AlertKinds from "./AlertKinds.ts"
 import * as Notice from "./Notice.ts"
 import { TELLS_AT } from "./Retry.ts"
 
-/** Maximum lengths in characters: an alert is stored in a rune, and a headline is a mail's subject. */
+/**
+ * Maximum lengths in characters. A headline is short because it is a mail's subject, a reason because it is stored in a
+ * rune.
+ */
 const MAX_HEADLINE = 120
 const MAX_REASON = 2000
 /** Maximum length of a quoted line, in characters: a stopped agent's last line, and any other line. */
@@ -43,15 +46,17 @@ type Words = Pick<Alert, "headline" | "reason"> &
 
 interface Said {
   readonly mail?: Words
-  /** The notice's kind, if it is known without the facts. If no channel wants that kind, no facts are read. */
+  /**
+   * The notice's kind, if it does not depend on the facts. If no channel wants notices of that kind, no facts are read.
+   */
   readonly only?: NoticeKind
   readonly notice?: (facts: Notice.Facts) => Notice.Words | undefined
 }
 
 const table = {
   "worker.moved": agentKinds["worker.moved"],
-  // no row for an agent that has exceeded its budget: it stops permanently, and `worker.moved` reports that, with a
-  // remedy
+  // agents that have exceeded their budget have no entry here: they stop permanently, and `worker.moved` reports that,
+  // with a remedy
   "agent.asked": agentKinds["agent.asked"],
   "agent.bound_reached": agentKinds["agent.bound_reached"],
   "turn.completed": agentKinds["turn.completed"],
@@ -72,7 +77,7 @@ const table = {
   "provider.recovered": providerKinds["provider.recovered"],
   "invariant.violated": ownKinds["invariant.violated"],
   "alert.failed": AlertKinds.alertKinds["alert.failed"],
-  // its payload is not read
+  // the payload of this kind is not read
   "daemon.started": kind(Schema.Unknown)
 } satisfies Table
 
@@ -88,10 +93,10 @@ const NEEDS_YOU = predicate({ word: "needs you" }, 0)
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
-/** The second part of an actor: for `tool/builder/c1`, the agent `builder`. */
+/** The second part of an actor, which is an agent's name: `builder` in `tool/builder/c1`. */
 const ownerOf = (actor: string): string => actor.split("/")[1] ?? actor
 
-/** The address of the rune's agent or goal, for commands that work from any folder. */
+/** The address of the agent or goal that the rune is about, for commands that work from any folder. */
 const addressOf = ({ actor, stream }: Told): string => `${stream}/${nameOf(actor)}`
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
@@ -100,7 +105,10 @@ const sentence = (text: string): string => (/[.!?]$/u.test(text.trim()) ? text.t
 
 const lastWords = (last: string | undefined, most: number): string => Notice.fit(Notice.line(last ?? ""), most)
 
-/** If the user stopped the worker, it has no fatal reason, and nobody is notified. */
+/**
+ * News of an agent that has stopped permanently. If the user stopped it, there is no fatal error, and nobody is
+ * notified.
+ */
 const stopped = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Said | undefined => {
   const { consecutiveErrors: row = 0, event, fatal, totalErrors: all = 0 } = payload
   if (to !== "Stopped" || from === "Stopped" || fatal === undefined || fatal === null) return undefined
@@ -111,7 +119,7 @@ const stopped = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): 
     mail: {
       kind: "agent.stopped",
       errors: { row, all },
-      // the reason's first clause; the rest is in the mail
+      // only the first clause of the reason; the rest is in the mail
       headline: `${name} ${FAILED}: ${reason.split(";")[0]}`,
       reason,
       remedy: fatal.remedy,
@@ -127,7 +135,7 @@ const stopped = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): 
   }
 }
 
-/** News of an error after which only a few more are allowed before the agent stops permanently. */
+/** News of an error, if the agent stops permanently after only a few more errors. */
 const nearing = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Said | undefined => {
   const { consecutiveErrors: row = 0, event, maxTotalErrors, totalErrors: all = 0 } = payload
   if (to !== "CoolingDown" || from === "Interrupting" || event._tag !== "SessionExited") return undefined
@@ -146,7 +154,7 @@ const nearing = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): 
   }
 }
 
-/** Each question has its own key, so that questions are not folded into one alert. */
+/** News of an agent's question. Each question has its own key, so that questions are not folded into one alert. */
 const asked = (rune: ToldOf<"agent.asked">): Said => {
   const { actor, eventId, kind, payload, stream } = rune
   const name = nameOf(actor)
@@ -168,7 +176,10 @@ const asked = (rune: ToldOf<"agent.asked">): Said => {
   }
 }
 
-/** A call that nobody answered in time. Other limits that an agent reaches are listed, but nobody is notified. */
+/**
+ * News of a call that nobody answered in time. Other limits that an agent reaches are only listed, without a
+ * notification.
+ */
 const expired = (rune: ToldOf<"agent.bound_reached">): Said | undefined => {
   const { actor, eventId, payload, stream } = rune
   const name = nameOf(actor)
@@ -192,7 +203,7 @@ const expired = (rune: ToldOf<"agent.bound_reached">): Said | undefined => {
   }
 }
 
-/** News of an agent whose turn has ended and that has no work in progress: no shell, no sub-agent, no wake-up. */
+/** News of an agent whose turn has ended and that has no more work in progress: no shell, no sub-agent, no wake-up. */
 const done = (rune: ToldOf<"turn.completed" | "run.background">): Said => ({
   only: "done",
   notice: ({ agent, last = "", project, turn, working = [] }) => {
@@ -213,10 +224,13 @@ const done = (rune: ToldOf<"turn.completed" | "run.background">): Said => ({
 
 const TURN_ENDED = "Its turn has ended, and none of its work is running."
 
-/** News of a session that the user runs by hand. The runs of agents have their own kinds of runes, which notify. */
+/**
+ * News of a session that the user runs by hand. Runs of agents cause other kinds of runes, for which the user is
+ * notified.
+ */
 const ofSession = ({ from, to }: ToldOf<"plate.moved">): Said | undefined => {
   const asks = to === "AwaitingInput" || to === "AwaitingApproval"
-  // the status stays Running while the session's shells, sub-agents or wake-ups are at work
+  // the status stays Running while the session's shells, sub-agents or wake-ups are active
   const isDone = to === "Idle" && from === "Running"
   if (from === to || (!asks && !isDone)) return undefined
   return {
@@ -270,17 +284,17 @@ const planReady = (rune: ToldOf<"plan.created" | "plan.updated">): Said => ({
   }
 })
 
-/** If the reason is unknown, headline and reason have the same text. */
+/** Headline and reason of an alert. If the reason is unknown, both have the same text. */
 const cameTo = (name: string, what: string, reason: string | null | undefined) => {
   const whole = `${name} ${what}`
   return { headline: reason == null ? whole : `${whole}: ${reason}`, reason: reason ?? whole }
 }
 
-/** The reason in the rune's payload, or else in its event. Undefined if neither has one. */
+/** The reason in the rune's payload, or else in the payload's event. Undefined if neither contains one. */
 const reasonOf = ({ payload: { event, reason } }: ToldOf<"plan.blocked" | "plan.stopped" | "session.suspended">) =>
   reason ?? ("reason" in event ? event.reason : undefined)
 
-/** If the user cancelled the goal, nobody is notified. */
+/** News of a goal that has failed. If the user cancelled the goal, nobody is notified. */
 const planStopped = (rune: ToldOf<"plan.stopped">): Said | undefined => {
   const { event } = rune.payload
   if (event._tag === "user_cancel" && event.by !== "agentd") return undefined
@@ -419,7 +433,7 @@ const budgetWords = ({ kind, payload }: Budget): Words => {
   }
 }
 
-/** If an agent or a project exceeds its total budget, it ends, and another rune reports that. */
+/** News of a budget that is nearly or completely spent. */
 const ofBudget = (rune: Budget): Said => {
   const about = `${rune.stream}:${rune.payload.key}`
   const mail = { ...budgetWords(rune), key: about }
@@ -434,7 +448,7 @@ const ofBudget = (rune: Budget): Said => {
   }
 }
 
-/** The conversation of the agent that is named in a provider's rune. */
+/** The conversation of the agent that a provider's rune names. */
 const homeOf = (agent: string | undefined): Pick<Words, "of"> => {
   const conversation = agent?.slice(0, agent.lastIndexOf("/")) ?? ""
   return conversation === "" ? {} : { of: conversation }
@@ -461,7 +475,9 @@ const limited = (rune: ToldOf<"provider.moved">): Said | undefined => {
   }
 }
 
-/** News of a provider that has been unavailable for a while. Its agents wait, and continue by themselves. */
+/**
+ * News of a provider that has been unavailable for a while. The agents that use it wait, and continue by themselves.
+ */
 const lasting = (rune: ToldOf<"provider.lasting">): Said | undefined => {
   const { event } = rune.payload
   if (event._tag !== "failed" && event._tag !== "refused") return undefined
@@ -523,7 +539,10 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said
   }
 }
 
-/** If this news itself cannot be sent, its rune is `silent`: nobody is notified. */
+/**
+ * News of a message that could not be sent. If that message was itself such news, its rune is `silent`, and nobody is
+ * notified.
+ */
 const unsent = ({ payload }: ToldOf<"alert.failed">): Said | undefined => {
   const { alertIds, attempt, channel = "mail", error, nextAt } = payload
   const isFirst = payload.class === "setup" ? attempt === 1 : attempt === TELLS_AT
@@ -540,7 +559,7 @@ const unsent = ({ payload }: ToldOf<"alert.failed">): Said | undefined => {
   }
 }
 
-/** News that the daemon started again after it was killed. A start after a normal stop notifies nobody. */
+/** News that the daemon has started again after it was killed. Nobody is notified of a start after a normal stop. */
 const daemonBack = ({ host, killed, now }: Notice.Facts): Notice.Words | undefined =>
   killed && {
     kind: "daemonBack",
@@ -611,13 +630,18 @@ const noticed = (rune: Rune, mail: Alert | undefined, raw: Notice.Words, project
 
 export interface News {
   readonly mail: Alert | undefined
-  /** The notice's kind, if it is known without the facts. If no channel wants that kind, no facts are read. */
+  /**
+   * The notice's kind, if it does not depend on the facts. If no channel wants notices of that kind, no facts are read.
+   */
   readonly only: NoticeKind | undefined
-  /** Result undefined: the facts show no news. `notice` itself undefined: only a mail section sends the news. */
+  /**
+   * Makes the notice from current facts; returns undefined if the facts show no news. If `notice` itself is undefined,
+   * only a mail section sends the news.
+   */
   readonly notice: ((facts: Notice.Facts) => Alert | undefined) | undefined
 }
 
-/** Undefined if the user is not notified about the rune. */
+/** The news in a rune; undefined if the user is not notified about it. */
 export const newsOf = (any: Rune): News | undefined => {
   const rune = read(any)
   const found = rune && (said[rune.kind] as (rune: Told) => Said | undefined)(rune)

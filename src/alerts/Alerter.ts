@@ -34,7 +34,10 @@ import type { SendError } from "./SendError.ts"
 import * as Smtp from "./Smtp.ts"
 import * as BatchSender from "./BatchSender.ts"
 
-/** How often unsent messages are checked again: mail can be configured or fixed by then, or quiet hours can be over. */
+/**
+ * Interval at which unsent messages are checked again: in the meantime mail may have been configured or fixed, or quiet
+ * hours may be over.
+ */
 const LOOK_AGAIN = Duration.toMillis("1 minute")
 
 const MAX_SENDERS = 4
@@ -47,14 +50,14 @@ export interface Options {
 interface Source {
   readonly alert: Alert
   readonly hash: string
-  /** Event id of the alert's rune; for merged alerts, of the newest rune. */
+  /** Event id of the alert's rune. If alerts were merged, of the newest rune. */
   readonly rune: number
 }
 
-/** Distinguishes the rune from runes of other stores, which can have the same event id. */
+/** A hash that distinguishes the rune from runes in other stores, which can have the same event id. */
 const hashOf = ({ at, kind, seq, stream }: Rune): string => hash("sha256", JSON.stringify([stream, seq, at, kind]))
 
-/** Folds alerts with equal keys, in the order of the first alert of each key. */
+/** Folds alerts with equal keys into one each, in the order of the first alert of each key. */
 const folded = (all: ReadonlyArray<Source>): ReadonlyArray<Source> => {
   const byKey = new Map<string, Source>()
   for (const { alert, hash, rune } of all) {
@@ -71,7 +74,7 @@ interface Told extends News {
 const sourcesOf = (rune: Rune, alert: Alert | undefined): ReadonlyArray<Source> =>
   alert === undefined ? [] : [{ alert, hash: hashOf(rune), rune: rune.eventId }]
 
-/** The notices of the news, with the routes of each; none while no channel is configured. */
+/** The notices in the news, with the routes of each. Empty if no channel is configured. */
 const noticesOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>) {
   const candidates = news.flatMap(({ notice, only, rune }) => (notice === undefined ? [] : [{ notice, only, rune }]))
   if (candidates.length === 0) return []
@@ -92,7 +95,9 @@ const noticesOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>) {
 
 type Noticed = Effect.Success<ReturnType<typeof noticesOf>>
 
-/** `mailed`: alerts that a mail section sends or that wait for one. `told`: the notices that channels send. */
+/**
+ * `mailed`: alerts that a mail section sends, or that wait until there is one. `told`: the notices that channels send.
+ */
 const mailedOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>, notices: Noticed) {
   const from = yield* AlertContext
   const byCause = new Map(notices.map((one) => [one.source.alert.cause, one]))
@@ -101,7 +106,7 @@ const mailedOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>, notices
     const { cause, of, stream } = source.alert
     const mail = yield* from.mailFor(of ?? stream)
     const noticed = byCause.get(cause)
-    // without a mail section, the alert waits for one, unless a channel sends it
+    // without a mail section, the alert waits until there is one, unless a channel sends it
     if (mail === undefined || noticed === undefined || noticed.routes.length === 0) {
       if (mail !== undefined || (noticed?.routes.length ?? 0) === 0) mailed.push({ source, mail })
       continue
@@ -115,7 +120,7 @@ const mailedOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>, notices
   return { mailed, told: notices.map((one) => byCause.get(one.source.alert.cause) ?? one) }
 })
 
-/** Each decision considers the changes of the decisions before it. */
+/** Decides which alerts to queue, and which notices to drop. Each decision takes the earlier ones into account. */
 const queue = (runes: ReadonlyArray<Rune>, news: ReadonlyArray<Told>, notices: Noticed, begun: ReadonlySet<string>) =>
   Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const upTo = runes.at(-1)?.eventId ?? 0
@@ -152,7 +157,7 @@ const queue = (runes: ReadonlyArray<Rune>, news: ReadonlyArray<Told>, notices: N
     return drafts
   })
 
-/** The mail section of the first of a batch's projects that has one. */
+/** The mail section for a batch: that of its first project that has one. */
 const mailOf = Effect.fnUntraced(function* (batch: Outbox.Batch) {
   const from = yield* AlertContext
   for (const { alert } of batch.alerts.values()) {
@@ -184,7 +189,7 @@ const earlierOf = ({ alerts, channel, more }: Outbox.Batch, { threads }: OpenNot
 
 const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, earlier: string | undefined, options: Options): Way => {
   const messageId = Outbox.messageId(batch, Smtp.domainOf(mail))
-  // a retry for some recipients is sent only to those that do not have the message
+  // a retry for some recipients is sent only to those that have not received the message
   const addressed = batch.to === undefined ? mail : { ...mail, to: batch.to, from: Smtp.sender(mail) }
   return {
     ...Route.wayOfMail(mail),
@@ -234,7 +239,7 @@ const wayOf = Effect.fnUntraced(function* (
   return wayOfChannel(batch, batch.channel, notify, { ...options, earlier })
 })
 
-/** The messages that can be sent now, and the ms until the next check. */
+/** The messages that can be sent now, and the time until the next check, in ms. */
 const due = (begun: ReadonlySet<string>, options: Options) =>
   Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const now = yield* Clock.currentTimeMillis
@@ -244,7 +249,7 @@ const due = (begun: ReadonlySet<string>, options: Options) =>
     for (const batch of state.batches) {
       const at = Outbox.readyAt(state, batch, now)
       if (at === undefined || going.has(batch.id)) continue
-      // a batch that only waits for its time does not depend on the config
+      // a batch whose time has not come yet does not depend on the config
       const way = at > now && batch.failure === null ? null : yield* wayOf(batch, open, now, options)
       if (way === undefined) next = Math.min(next, now + LOOK_AGAIN)
       else if (way !== null && (at <= now || batch.failure?.destination !== way.destination)) {
@@ -260,7 +265,7 @@ const due = (begun: ReadonlySet<string>, options: Options) =>
     return { jobs, wait: Math.max(0, next - now) }
   })
 
-/** The receiver's answer is recorded even if the daemon is stopping. */
+/** Sends a message and records the result. The receiver's answer is recorded even if the daemon is stopping. */
 const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>) => (job: Job) =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
@@ -277,7 +282,7 @@ const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>) => (job: Job
       const able = attempt.batch.channel === undefined ? new Set<string>() : yield* Escalation.able
       yield* outbox.commit((_, notices) =>
         Effect.sync(() => {
-          // decisions from now on take the result of this attempt into account
+          // from now on, decisions take the result of this attempt into account
           begun.delete(attempt.batch.id)
           if (Result.isFailure(result)) return [draft]
           const message = { id: attempt.messageId, handle: result.success.handle ?? null }
@@ -339,7 +344,7 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
       yield* outbox.changed(Math.min(wait, further.wait))
     }
   })
-  // messages that the user postpones
+  // the messages that the user postpones
   const later = (yield* AlertChannels).flatMap((channel) => channel.later ?? [])
   const puttingOff = Effect.forEach(
     later,
@@ -355,7 +360,7 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
   ])
 })
 
-/** Runs until it is interrupted, or until the store fails. */
+/** Queues and sends alerts until it is interrupted, or until the store fails. */
 export const run = (options: Options = {}) => Effect.scoped(running(options))
 
 /** For `agentd alert test`: sends one mail now, and returns the server's answer. */

@@ -1,6 +1,7 @@
 /**
- * AnsweredNotices: decides which runes mean that a notice was answered, needs no answer any more, or is outdated. Then an
- * unsent notice is dropped. A question that was sent is withdrawn if its channel can withdraw messages. Pure.
+ * AnsweredNotices: decides which runes mean that a notice was answered, needs no answer any more, or is outdated. Such
+ * a notice is dropped if it has not been sent. If it has been sent and asks a question, it is withdrawn, provided that
+ * its channel can withdraw messages. Pure.
  */
 import { agentKinds, conversationKinds, inboxKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
 import { isPerson } from "../agents/machines/Inbox.ts"
@@ -109,7 +110,7 @@ const answerOf = (rune: Exclude<Heard, { readonly kind: "session.closed" }>): An
   }
 }
 
-/** The answers that a rune gives to earlier notices, whether or not these were sent. */
+/** The answers in a rune to earlier notices, whether or not these notices have been sent. */
 export const of = (any: Rune): ReadonlyArray<Answer> => {
   const rune = read(any)
   if (rune === undefined) return []
@@ -154,7 +155,10 @@ export const overtaken = (
 export const words = ({ at, by }: OpenNotices.Answer): string =>
   by === null ? `Resolved at ${moment(at, at)}.` : `Answered by ${by} at ${moment(at, at)}.`
 
-/** The messages that can be withdrawn: they contain nothing else, and their channel can withdraw messages. */
+/**
+ * The messages that can be withdrawn: those that contain only this notice, sent by a channel that can withdraw
+ * messages.
+ */
 const withdrawals = (
   told: ReadonlyArray<OpenNotices.Message>,
   title: string,
@@ -164,7 +168,7 @@ const withdrawals = (
     isAlone && handle !== null && able.has(channel) ? [{ channel, of: id, handle, title }] : []
   )
 
-/** Batches that contain an alert for which `isIt` is true, and whose first attempt has not begun. */
+/** Batches that contain an alert for which `isIt` is true, and whose first attempt has not started. */
 const unsent = (
   { batches }: Outbox.State,
   isIt: (alert: Alert) => boolean,
@@ -180,12 +184,12 @@ export interface Given {
   readonly notices: OpenNotices.State
   /** Channels that can withdraw a message. */
   readonly able: ReadonlySet<string>
-  /** Ids of batches whose attempt is in progress. */
+  /** Ids of batches that are being sent. */
   readonly begun: ReadonlySet<string>
   readonly now: number
 }
 
-/** Undefined if no notice asks for the answer, or if it is answered already. */
+/** The rune that records an answer; undefined if no open notice has asked for the answer. */
 export const draft = (
   { about, by }: Answer,
   upTo: number,
@@ -204,7 +208,7 @@ export const draft = (
   return { stream: DAEMON_STREAM, kind: "alert.answered", actor: "alerter", payload }
 }
 
-/** Withdraws a message that was being sent when somebody answered; undefined if there is none. */
+/** The rune that withdraws a message if somebody answered while it was being sent; undefined if nobody did. */
 export const late = (
   batch: Outbox.Batch,
   message: { readonly id: string; readonly handle: string | null },
@@ -212,7 +216,7 @@ export const late = (
 ): RuneDraft | undefined => {
   const [only] = batch.alerts.values()
   const notice = only?.alert.notice
-  // a notice that asks nothing is not withdrawn, even if a question about the same subject was answered
+  // a notice without a question is not withdrawn, even if a question about the same subject was answered
   if (only === undefined || notice === undefined || !Notice.asks(notice)) return undefined
   const { about } = notice
   const answer = notices.answered.get(about)

@@ -10,10 +10,10 @@ import * as Notice from "./Notice.ts"
 /** Maximum length of a call's input in a notice, in characters. */
 const MAX_INPUT = 200
 
-/** Shortens an id: long enough to be unique, short enough to be typed. */
+/** Shortens an id so that it can be typed. The result is long enough to be unique. */
 export const shortId = (id: string): string => id.slice(0, 12)
 
-/** The command, if the arguments begin with one; otherwise the arguments. */
+/** The value of `command` if the arguments begin with it; otherwise the arguments. */
 const inputOf = (text: string): string => {
   const [, command] = /^\{"command":("(?:[^"\\]|\\.)*")/su.exec(text) ?? []
   const input = attempt(() => (command === undefined ? text : (JSON.parse(command) as string))) ?? text
@@ -37,7 +37,7 @@ const options = (questions: Questions): ReadonlyArray<string> =>
 /** A command that answers each question with its first option. */
 const answerTo = (id: string, questions: Questions): string => `answer ${id} ${questions.map(() => "1").join(" ")}`
 
-/** Undefined if the call no longer waits. */
+/** The notice of a call; undefined if the call no longer waits. */
 export const ofCall = ({ call, now, project, waiting = 0 }: Notice.Facts): Notice.Words | undefined => {
   if (call === undefined || call.state !== "awaiting_approval") return undefined
   const who = `${project}/${call.agent}`
@@ -66,11 +66,11 @@ export const ofCall = ({ call, now, project, waiting = 0 }: Notice.Facts): Notic
 
 const FOLDER = /([^/]+)\/*$/u
 
-/** The session's title; without one, a name made from its folder. */
+/** The session's title; if it has none, a name made from its folder. */
 export const sessionName = ({ cwd, title }: PlateInfo): string =>
   title ?? `the session in ${FOLDER.exec(cwd ?? "")?.[1] ?? "an unknown folder"}`
 
-/** `asks` is true for a question, false for an approval. */
+/** The notice of a session that waits for the user. `asks` is true for a question, false for an approval. */
 export const ofSession = (plate: PlateInfo, asks: boolean) => {
   const id = shortId(plate.plateId)
   const questions = plate.questions ?? []

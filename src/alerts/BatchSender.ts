@@ -2,7 +2,7 @@
  * BatchSender: turns a batch of notices into the one message that a channel sends, and sends it.
  *
  * Guarantees: sending ends in bounded time, and always with an answer or a typed error, whatever a channel does; known
- * secrets are redacted from texts; commands are in the form that the user must type.
+ * secrets are redacted; commands are in the form that the user must type.
  */
 import { Duration, Effect, type FileSystem } from "effect"
 import type { ChannelConfig } from "../config/NotifyConfig.ts"
@@ -27,10 +27,10 @@ export interface Receipt {
 
 export type Needs = AlertContext | EventLog | FileSystem.FileSystem | Redact
 
-/** Timeout for a channel that has none of its own. */
+/** Timeout for a channel that does not define its own. */
 const WITHIN = Duration.minutes(2)
 
-/** A program gets the time limit of its config, plus 10 seconds in which it can be killed. */
+/** Timeout of a channel. A program's timeout is the time limit in its config, plus 10 seconds to kill the program. */
 const withinOf = (config: ChannelConfig): Duration.Duration =>
   config.type === "command" ? Duration.sum(config.timeLimit, Duration.seconds(10)) : WITHIN
 
@@ -99,7 +99,7 @@ export interface Way {
   readonly earlier?: string | undefined
 }
 
-/** Fails with the same error, with known secrets redacted from its texts. */
+/** Fails with the same error, from which known secrets are redacted. */
 const cleaned = (error: SendError): Effect.Effect<never, SendError, Redact> =>
   Effect.flatMap(Redact, ({ text }) =>
     Effect.fail(new SendError({ class: error.class, message: text(error.message), remedy: text(error.remedy) }))

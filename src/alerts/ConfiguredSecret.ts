@@ -1,6 +1,6 @@
 /**
- * ConfiguredSecret: reads a secret from the place that a config names: a file, an environment variable of the daemon, or a
- * systemd credential.
+ * ConfiguredSecret: reads a secret from the source that a config names: a file, an environment variable of the daemon,
+ * or a systemd credential.
  *
  * Guarantees: a secret is read when it is needed. Of a file or a credential, only the first line is read. If the secret
  * is missing or empty, the error says how to fix that. No error contains any part of a secret. The caller registers the
@@ -41,7 +41,7 @@ export const variable = (name: string) =>
 
 const firstLine = (text: string): string => text.replace(/^\uFEFF/, "").split(/\r?\n/)[0]!
 
-/** Undefined if the config names no file, variable or credential. */
+/** Reads the secret. Undefined if the config names no file, variable or credential. */
 export const read = Effect.fnUntraced(function* (
   { credential, env, file }: Place,
   { fileField, what }: Words = { what: "secret", fileField: "file" }

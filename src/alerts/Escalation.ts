@@ -29,7 +29,7 @@ export const able = Effect.gen(function* () {
 
 const NOTHING = { due: [], wait: Infinity } as const
 
-/** Notices that nobody has answered in time, and the ms until the next one is overdue. */
+/** Notices that nobody has answered in time, and the time until the next notice is overdue, in ms. */
 export const due = Effect.fnUntraced(function* (state: OpenNotices.State) {
   if (state.open.size === 0) return NOTHING
   const escalate = (yield* (yield* AlertContext).notify)?.escalate

@@ -1,8 +1,8 @@
 /**
  * LiveOutbox: holds the outbox of the running daemon and the notices that wait for an answer, both folded from the log.
  *
- * Guarantees: decisions are made one at a time, each on the state after all earlier runes; only durable runes change
- * the state.
+ * Guarantees: decisions are made one at a time, each on the basis of all earlier runes; only durable runes change the
+ * state.
  */
 import { Context, Deferred, Effect, Layer, Queue, Semaphore } from "effect"
 import { DAEMON_STREAM, type RuneDraft } from "../core/event-log/Rune.ts"
@@ -39,7 +39,7 @@ const make = Effect.gen(function* () {
         yield* known
         const drafts = yield* decide(state, notices)
         if (drafts.length === 0) return
-        // if the log rejects a rune, that is a bug in agentd, not a problem of the mail
+        // if the log rejects a rune, that is a bug in agentd, not a problem with the mail
         const runes = yield* Effect.catchTag(log.append(drafts), "RuneRefused", Effect.die)
         state = runes.reduce(Outbox.evolve, state)
         notices = runes.reduce(OpenNotices.evolve, notices)
@@ -49,7 +49,7 @@ const make = Effect.gen(function* () {
 
   return {
     commit,
-    /** Reads the state while nothing is being decided. */
+    /** Reads the state at a time when no decision is being made. */
     look: <A, E, R>(read: (state: Outbox.State, notices: OpenNotices.State) => Effect.Effect<A, E, R>) =>
       lock.withPermit(
         Effect.andThen(
@@ -57,9 +57,9 @@ const make = Effect.gen(function* () {
           Effect.suspend(() => read(state, notices))
         )
       ),
-    /** Undefined until the log's stream is read. */
+    /** The state of the outbox; undefined until the log's stream has been read. */
     seen: Effect.sync(() => (isKnown ? state : undefined)),
-    /** Waits for a change, but at most `millis` ms. */
+    /** Waits for a change of the state, but at most `millis` ms. */
     changed: (millis: number) =>
       Number.isFinite(millis) ? Effect.asVoid(Effect.timeoutOption(Queue.take(wake), millis)) : Queue.take(wake)
   }

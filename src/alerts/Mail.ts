@@ -1,6 +1,6 @@
 /**
- * Mail: writes the text of an alert as a plain mail: which agent stopped, why, the events before that, its last output,
- * and how to start it again.
+ * Mail: writes an alert as a plain-text mail: which agent stopped, why, the events before that, its last output, and
+ * how to start it again.
  *
  * Pure. Guarantees: the subject is one short line; no text can become a header or move a cursor; the size is bounded.
  */
@@ -13,7 +13,10 @@ const MAX_SUBJECT = 78
 const MAX_LINE = 500
 const MAX_WHY = 30
 const MAX_OUTPUT = 60
-/** Alerts beyond this number have one line each, without the events that led to them. */
+/**
+ * Maximum number of alerts that a mail explains. Each further alert has only one line, without the events that led to
+ * it.
+ */
 export const MAX_TOLD = 10
 
 export interface Told {
@@ -27,7 +30,7 @@ export interface Told {
 
 export interface Letter {
   readonly told: ReadonlyArray<Told>
-  /** Number of further alerts that are not in `told`. */
+  /** Number of further alerts, which are not in `told`. */
   readonly more: number
   readonly host: string
   readonly redact: (text: string) => string
@@ -43,7 +46,7 @@ export interface Mail {
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g
 
-/** Makes one line without control characters. */
+/** Makes text one line without control characters. */
 const plain = (text: string, length = MAX_LINE): string => {
   const line = stripVTControlCharacters(text).replaceAll(CONTROL, " ").toWellFormed().trimEnd()
   return line.length <= length ? line : `${line.slice(0, length - 3).toWellFormed()}...`
@@ -60,7 +63,7 @@ const time = (millis: number): string =>
 
 const indented = (text: string): ReadonlyArray<string> => text.split("\n").map((line) => `  ${plain(line)}`)
 
-/** `agent shop/builder` or `goal shop/g1`; for any other actor, its name in the log and its project. */
+/** `agent shop/builder` or `goal shop/g1`. For any other actor, the actor's name in the log and its project. */
 const whoOf = (alert: Alert, project: string): string => {
   if (isStopped(alert) || alert.kind === "agent.nearing_limit") return `agent ${project}/${alert.name}`
   return alert.actor.startsWith("plan/") ? `goal ${project}/${alert.name}` : `${alert.actor} in ${project}`
@@ -96,7 +99,7 @@ const story = ({ alert, output, project, why }: Told, typed: (text: string) => s
 const short = ({ alert, project }: Told): string =>
   `- ${time(alert.at)}  ${plain(`${project}: ${alert.headline}`)}${times(alert)}`
 
-/** `3 alerts: builder has failed, tester has failed, …`, before it is cut to fit. */
+/** A subject such as `3 alerts: builder has failed, tester has failed, …`, which is then cut to fit. */
 const digestSubject = (letter: Letter): string => {
   const { more, told } = letter
   const names = told.map(({ alert }) =>

@@ -11,7 +11,7 @@ interface Check {
   readonly remedy: string | null
 }
 
-/** The servers are checked concurrently. */
+/** Checks all servers, concurrently. */
 export const checks = Effect.fnUntraced(function* (mails: ReadonlyArray<MailConfig>) {
   const mailer = yield* Mailer
   return yield* Effect.forEach(

@@ -1,5 +1,6 @@
 /**
- * MailText: builds the mail of a batch: its alerts, the events that led to each, and the last output lines of each agent.
+ * MailText: builds the mail of a batch: its alerts, the events that led to each alert, and the last output lines of
+ * each agent.
  */
 import { Effect } from "effect"
 import { agentKinds } from "../agents/machines/AgentKinds.ts"
@@ -14,7 +15,7 @@ import type * as Outbox from "./Outbox.ts"
 /** Number of output runes that are read to find the last lines. */
 const OUTPUT_RUNES = 20
 const OUTPUT_LINES = 40
-/** Number of earlier error lines that are added if the last lines contain none. */
+/** Maximum number of earlier error lines that are added if the last lines contain no error. */
 const ERROR_LINES = 20
 
 const readOutput = reader({ "run.output": agentKinds["run.output"] })

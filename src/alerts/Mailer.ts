@@ -8,7 +8,7 @@ import * as Smtp from "./Smtp.ts"
 
 export interface MailerShape {
   readonly host: () => string
-  /** Returns when the server has accepted the mail. */
+  /** Sends a mail. Returns when the server has accepted it. */
   readonly send: (
     mail: MailConfig,
     message: Smtp.Message,

@@ -2,8 +2,8 @@
  * Notice: the shape of a notification for a lock screen, a chat or a program: a title, a few sentences and one command.
  * Pure.
  *
- * Guarantees: a title is one line of at most 60 characters; no text can move a cursor or write from right to left; many
- * notices become one, with their number and the titles of the first five.
+ * Guarantees: a title is one line of at most 60 characters; no text can move a cursor or write from right to left; a
+ * digest of many notices has their number and the titles of the first five.
  */
 import { Schema } from "effect"
 import { stripVTControlCharacters } from "node:util"
@@ -12,7 +12,7 @@ import type { GoalInfo } from "../domain/GoalMessages.ts"
 import type { AgentInfo, CallInfo, PlateInfo } from "../domain/Messages.ts"
 import type { Word } from "../domain/StatusWords.ts"
 
-/** Maximum length of a title, in characters: a lock screen and a list of mails show this many. */
+/** Maximum length of a title, in characters: a lock screen or a list of mails shows no more. */
 export const TITLE = 60
 const MAX_BODY = 2_000
 /** Number of notices that a digest names. */
@@ -28,11 +28,14 @@ export const Notice = Schema.Struct({
   /** A command that can be run unchanged, from any folder. */
   command: Schema.String,
   urgency: Schema.Literals(URGENCIES),
-  /** The subject of the notice: `call:…`, `agent:shop/builder`. An answer names the same subject. */
+  /** The subject of the notice: `call:…`, `agent:shop/builder`. Notice and answer are matched by subject. */
   about: Schema.String,
   /** The project's name for use in commands; null if the notice belongs to no project. */
   project: Schema.NullOr(Schema.String),
-  /** Key of a fact that is sent only once, even if other runes repeat it; if absent, each rune has a notice. */
+  /**
+   * Key of a fact about which only one notice is sent, even if other runes report it again. If absent, every rune has a
+   * notice.
+   */
   once: Schema.optionalKey(Schema.String)
 })
 export type Notice = typeof Notice.Type
@@ -64,7 +67,9 @@ export interface Facts {
   readonly killed?: { readonly at: number } | undefined
 }
 
-/** The texts of a notice; its kind sets the urgency. `isWhole`: the notice belongs to no project. */
+/**
+ * Title, text and command of a notice; its kind determines the urgency. `isWhole`: the notice belongs to no project.
+ */
 export type Words = Omit<Notice, "project" | "urgency"> & { readonly isWhole?: boolean }
 
 export const kinds: { readonly [kind in NoticeKind]: { readonly word: Word; readonly urgency: Urgency } } = {
@@ -95,8 +100,8 @@ export const agentOf = (stream: string, name: string): string => `agent:${stream
 export const projectOf = (stream: string): string => `project:${stream}`
 
 /**
- * Whether the notice needs an answer. An answer elsewhere withdraws it; without an answer, further channels send it. A
- * suspended project waits for the user; an exceeded budget of a day does not.
+ * Whether the notice needs an answer. If it is answered elsewhere, it is withdrawn; if nobody answers, further channels
+ * send it. A suspended project needs an answer; an exceeded daily budget does not.
  */
 export const asks = ({ about, kind }: Pick<Notice, "about" | "kind">): boolean =>
   kinds[kind].word === "needs you" && (kind !== "budget" || about.startsWith(projectOf("")))
@@ -108,10 +113,10 @@ const HARMFUL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202
 export const clean = (text: string): string =>
   stripVTControlCharacters(text).replaceAll("\t", " ").replaceAll(HARMFUL, " ").toWellFormed()
 
-/** Makes one line without control characters. */
+/** Makes text one line without control characters. */
 export const line = (text: string): string => clean(text).replaceAll(/\s+/gu, " ").trim()
 
-/** Cuts the end of a long text: the name and the verb are at its beginning. */
+/** Cuts long text at its end, because the name and the verb are at its beginning. */
 export const fit = (text: string, most: number = TITLE): string =>
   text.length <= most
     ? text
@@ -121,7 +126,7 @@ export const fit = (text: string, most: number = TITLE): string =>
         .replace(/\uFFFD$/u, "")
         .trimEnd()}…`
 
-/** Makes a notice from untrusted texts: removes control characters and cuts long texts. */
+/** Makes a notice from untrusted text: removes control characters and cuts long text. */
 export const of = (raw: Notice): Notice => ({
   ...raw,
   title: fit(line(raw.title)),

@@ -1,6 +1,6 @@
 /**
  * NoticeDetails: collects the facts for a channel's notice that its rune does not contain: the waiting call, the goal,
- * the session, the agent, and which of its sub-agents work. The facts are read when the notice is made.
+ * the session, the agent, and which of the agent's sub-agents work. The facts are read when the notice is made.
  *
  * Guarantees: if a fact cannot be read, the notice is sent without it; only the facts that the kind of rune needs are
  * read.
@@ -18,7 +18,7 @@ import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
 import { Goals } from "../goals/Goals.ts"
 import { Plates } from "../plates/Plates.ts"
 
-/** How long a notice waits for its project's name when the daemon starts. */
+/** Maximum time that a notice waits for its project's name when the daemon starts. */
 const NAMES_WITHIN = "30 seconds"
 
 const MAX_SPAWNED = 1_000
@@ -28,7 +28,7 @@ const CALLER = { by: "agentd", config: null }
 const readSpawned = reader({ "agent.spawned": agentKinds["agent.spawned"] })
 const readOutput = reader({ "run.output": agentKinds["run.output"] })
 
-/** The name in an actor, or in `project/agent`. */
+/** The name of the agent or goal in an actor, or in `project/agent`. */
 const lastOf = (address: string): string => address.slice(address.lastIndexOf("/") + 1)
 const nameIn = (actor: string): string => actor.split("/")[1] ?? actor
 
@@ -150,7 +150,7 @@ const wanted = (rune: Rune) => {
   }
 }
 
-/** The project's name for use in commands; its stream if the name is unknown or not unique. */
+/** The project's name for use in commands. If the name is unknown or not unique, the name of its stream. */
 const addressOf = Effect.fnUntraced(function* (stream: string) {
   const agents = yield* Agents
   const projects = yield* agents.projects
@@ -165,7 +165,7 @@ export const make = Effect.gen(function* () {
   return (rune: Rune): Effect.Effect<Facts> =>
     Effect.gen(function* () {
       const agents = yield* Agents
-      // names are known once the streams are read
+      // project names are known only after the streams have been read
       if (!(yield* agents.ready)) yield* Effect.timeoutOption(Effect.exit(agents.recovered), NAMES_WITHIN)
       const project = yield* addressOf(rune.stream)
       const now = yield* Clock.currentTimeMillis

@@ -1,5 +1,5 @@
 /**
- * NotifyControl: lists, checks and tests the channels of the user's own config.
+ * NotifyControl: lists, checks and tests the channels in the user's own config.
  *
  * Guarantees: a check sends no message; each problem is reported with a remedy; no report contains a secret.
  */
@@ -16,7 +16,7 @@ import type { NotifyRow } from "../domain/AlertMessages.ts"
 import { CommandRefused, refuse } from "../domain/Messages.ts"
 import type { Check } from "../board/DaemonMessages.ts"
 
-/** Number of channels that are checked at the same time, because the user waits for the result. */
+/** Number of channels that are checked at the same time, so that the user need not wait long. */
 const MAX_AT_ONCE = 4
 
 const checked = (name: string, config: ChannelConfig) =>
@@ -77,7 +77,7 @@ const unknown = (name: string, notify: NotifyConfig | undefined, userConfig: str
   })
 }
 
-/** Sends a test message by the channel now, even in quiet hours. */
+/** Sends a test message by the channel immediately, even in quiet hours. */
 export const test = (userConfig: string) =>
   Effect.fnUntraced(function* (name: string) {
     const { notify, typed } = yield* AlertContext

@@ -2,8 +2,8 @@
  * OpenNotices: the notices that nobody has answered, the messages that contained them, and the first message about each
  * subject. A pure fold of the outbox's runes.
  *
- * Guarantees: a notice is open from its queueing until the log has an answer. If the answer comes while a message is
- * being sent, it is remembered, so that the message can be withdrawn. The size is bounded.
+ * Guarantees: a notice is open from the time when it is queued until the log has an answer. If the answer comes while a
+ * message is being sent, it is stored, so that the message can be withdrawn. The size is bounded.
  */
 import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
 import * as StateJson from "../core/event-log/StateJson.ts"
@@ -12,7 +12,7 @@ import * as AlertKinds from "./AlertKinds.ts"
 import type { Alert } from "./Alert.ts"
 import * as Notice from "./Notice.ts"
 
-/** Maximum number of open notices, of answers and of threads; beyond it, the oldest are discarded. */
+/** Maximum numbers of open notices, of answers and of threads. If there are more, the oldest are discarded. */
 const MAX_OPEN = 500
 const MAX_WAITING = 5_000
 
@@ -20,16 +20,19 @@ export interface Message {
   readonly channel: string
   readonly id: string
   readonly handle: string | null
-  /** True if the message contained nothing else. */
+  /** True if the message contained only this notice. */
   readonly isAlone: boolean
 }
 
 export interface Open {
   readonly alert: Alert
-  /** Hash of the notice's rune, as the alert's id contains it. */
+  /** Hash of the notice's rune, which is also a part of the alert's id. */
   readonly hash: string
   readonly told: ReadonlyArray<Message>
-  /** When last sent or escalated, or first unsendable, in ms since the epoch. Null: never, or the user postponed it. */
+  /**
+   * Time from which escalation counts, in ms since the epoch: the notice was sent or escalated, or could not be sent.
+   * Null if none of this has happened, or if the user postponed the notice.
+   */
   readonly since: number | null
   /** Position of the last escalation channel that was used, from 1; 0 if none was. */
   readonly step: number
@@ -49,9 +52,9 @@ export interface State {
   readonly answered: ReadonlyMap<string, Answer>
   /** Subjects of the alerts that are not sent yet, by alert id. */
   readonly waiting: ReadonlyMap<string, string>
-  /** Ids of the first messages, by channel and subject. */
+  /** Id of the first message about each subject, by channel and subject. */
   readonly threads: ReadonlyMap<string, string>
-  /** `once` keys of notices that were sent or are queued, and are not sent again. */
+  /** `once` keys of notices that were sent or are queued: no further notice with such a key is sent. */
   readonly once: ReadonlyMap<string, true>
 }
 
@@ -75,7 +78,7 @@ const without = <K, V>(map: ReadonlyMap<K, V>, keys: ReadonlyArray<K>): Readonly
   return next
 }
 
-/** The subject of an alert, by which messages form a thread. Mails are one thread; each channel has its own. */
+/** The subject of an alert. Messages about one subject form a thread: one for all mails, and one for each channel. */
 export const subjectOf = ({ key, notice }: Alert): string => notice?.about ?? key
 
 export const threadOf = (channel: string | undefined, subject: string): string => `${channel ?? "mail"} ${subject}`
@@ -119,7 +122,7 @@ const sent = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): Stat
   return { ...state, open, threads, waiting: without(state.waiting, alertIds) }
 }
 
-/** A notice that could not be sent gets no answer either: its time until escalation begins. */
+/** Handles a notice that could not be sent. Nobody can answer it, so the time until its escalation starts to run. */
 const failed = (state: State, at: number, { alertIds, channel, nextAt }: typeof AlertKinds.Failed.Type): State => {
   let { open } = state
   for (const alertId of alertIds) {
@@ -172,7 +175,9 @@ export const fold: StreamFold<State> = {
   fromOlder: (plain) => StateJson.decode(plain) as State
 }
 
-/** The next escalation channel and its step; undefined if every channel has sent the notice or has it queued. */
+/**
+ * The next escalation channel, and its position in the list. Undefined if every channel has sent or queued the notice.
+ */
 const nextOf = ({ alert, step, told }: Open, to: ReadonlyArray<string>, state: State) => {
   const waiting = waitingFor(state, subjectOf(alert))
   const isLeft = (name: string) =>

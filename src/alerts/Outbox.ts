@@ -1,12 +1,12 @@
 /**
- * Outbox: which alerts wait to be sent, in which batch, and until when. A pure fold of the runes `alert.queued`,
- * `alert.sent`, `alert.failed`, `alert.answered` and `alert.overtaken`.
+ * Outbox: the alerts that wait to be sent, the batch of each, and the time when it is due. A pure fold of the runes
+ * `alert.queued`, `alert.sent`, `alert.failed`, `alert.answered` and `alert.overtaken`.
  *
  * Guarantees: a queued alert stays until a rune says that it was sent, given up, answered or outdated. The content of a
  * batch is fixed before its first attempt, so that each attempt has the same Message-ID. Batches to one destination are
- * sent one after the other, but a refused batch delays no other. No channel or address gets more messages in an hour
- * than its config allows, even if alerts made a batch due earlier. The size of the state is bounded, and alerts beyond
- * the bound are counted.
+ * sent one after the other, but a refused batch does not delay others. No channel or address gets more messages in an
+ * hour than its config allows, even if alerts made a batch due earlier. The size of the state is bounded, and alerts
+ * beyond the bound are counted.
  */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
@@ -21,10 +21,12 @@ import { delayAfter, type FailureClass, later, type Refused, SLOWEST } from "./R
 
 const HOUR = 3_600_000
 
-/** How long the first alert of a batch waits for others, in ms, so that failures at the same time are one message. */
+/**
+ * Time that the first alert of a batch waits for others, in ms, so that failures at the same time become one message.
+ */
 const SETTLE = 2_000
 
-/** Maximum number of keys in a batch; alerts beyond it are only counted. */
+/** Maximum number of keys in a batch. Further alerts are only counted. */
 const MAX_KEYS = 200
 const MAX_GIVEN_UP = 100
 
@@ -54,14 +56,14 @@ export interface Batch {
   readonly dueAt: number
   /** The folded alert of each key, with the id of the first one. */
   readonly alerts: ReadonlyMap<string, { readonly alertId: string; readonly alert: Alert }>
-  /** Number of alerts beyond the limit. */
+  /** Number of alerts that were only counted, because the batch was full. */
   readonly more: number
   readonly failure: Failure | null
-  /** Present if the batch sends no alerts, but withdraws a message that somebody has answered. */
+  /** Present if the batch contains no alerts, but withdraws a message whose notice was answered. */
   readonly back?: Back
 }
 
-/** A message to withdraw, and the answer. */
+/** A message to withdraw, and the answer to its notice. */
 export interface Back {
   readonly of: string
   readonly handle: string
@@ -75,12 +77,12 @@ export interface State {
   readonly cursor: number
   /** Batches that are neither sent nor given up, oldest first. */
   readonly batches: ReadonlyArray<Batch>
-  /** When the messages of the last hour were sent, by channel, or by destination for mails. */
+  /** When messages were sent in the last hour: by channel, or for mails by destination. */
   readonly left: ReadonlyMap<string, ReadonlyArray<number>>
   readonly givenUp: ReadonlyArray<Batch>
   readonly lastSentAt: number | null
   readonly lastError: string | null
-  /** Time of the first failure since the last sent mail, in ms since the epoch. */
+  /** When sending mail first failed after the last mail that was sent, in ms since the epoch. */
   readonly failsSince?: number | undefined
   /** Event id of the newest alert rune. */
   readonly restsOn: number
@@ -130,28 +132,28 @@ const queued = (state: State, rune: Queued): State => {
   }
 }
 
-/** The name under which sent messages are counted: all destinations of one channel are counted together. */
+/** The name under which sent messages are counted. All destinations of one channel are counted together. */
 export const countedAs = ({ channel, destination }: Pick<Batch, "channel" | "destination">): string =>
   channel ?? destination
 
-/** The times within the last hour. A time in the future is ignored: the clock was set back since. */
+/** The times within the last hour. A time in the future is ignored: it was recorded before the clock was set back. */
 const recent = (times: ReadonlyArray<number> = [], now: number): ReadonlyArray<number> =>
   times.filter((at) => at > now - HOUR && at <= now)
 
-/** The times of the last hour, with `at` added for `name`; if `name` is undefined, none is added. */
+/** The send times of the last hour. If `name` is defined, `at` is added to its times. */
 export const departed = ({ left: before }: State, at: number, name: string | undefined): State["left"] => {
   const left = new Map([...before].map(([name, times]) => [name, recent(times, at)] as const))
   for (const [name, times] of left) if (times.length === 0) left.delete(name)
   return name === undefined ? left : left.set(name, [...(left.get(name) ?? []), at])
 }
 
-/** Marks a retry batch: the same message, for the recipients that do not have it yet. */
+/** Suffix in the id of a retry batch: the same message, for recipients that have not received it yet. */
 const LATER = "#later"
 
-/** The id of the original batch of a retry batch. */
+/** The id of the batch from which a retry batch was made. The id of any other batch is unchanged. */
 export const wholeOf = (id: string): string => id.replace(LATER, "")
 
-/** The retry batch for the recipients that were refused temporarily; it delays no other batch. */
+/** The retry batch for recipients that were refused temporarily. It does not delay other batches. */
 const restOf = (batch: Batch, { destination, later }: typeof AlertKinds.Sent.Type): ReadonlyArray<Batch> => {
   if (later === undefined) return []
   const { to, ...failure } = later
@@ -179,7 +181,7 @@ const failed = (before: State, at: number, rune: Failed): State => {
   const known = state.batches.find((batch) => batch.id === rune.batch)
   if (known === undefined) return state
   const next: Batch = { ...known, failure: rune }
-  // only mail: the failure of a channel is reported by the other channels
+  // only for mail: the failure of a channel is reported by the other channels
   const lastError = rune.channel === undefined ? rune.error : state.lastError
   return rune.nextAt === null
     ? {
@@ -191,7 +193,7 @@ const failed = (before: State, at: number, rune: Failed): State => {
     : { ...state, lastError, batches: state.batches.map((batch) => (batch === known ? next : batch)) }
 }
 
-/** Removes alerts from the batches `drops`, and removes the batches that are then empty. */
+/** Removes alerts from the batches in `drops`, and removes batches that become empty. */
 const dropped = (
   { batches }: State,
   drops: ReadonlyArray<string>,
@@ -203,7 +205,10 @@ const dropped = (
     return alerts.size + batch.more === 0 ? [] : [{ ...batch, alerts }]
   })
 
-/** Drops an answered notice that was not sent. Queues the withdrawal of one that was sent, with its own destination. */
+/**
+ * Removes an answered notice from the messages that have not been sent. Queues a withdrawal of each message that has
+ * been sent; withdrawals have a destination of their own.
+ */
 const answered = (state: State, { about, at, by, drops, upTo, withdraws }: Answered): State => {
   const left = dropped(state, drops, ({ notice }) => notice?.about === about)
   const back = withdraws.map(({ channel, handle, of, title }): Batch => ({
@@ -221,7 +226,7 @@ const answered = (state: State, { about, at, by, drops, upTo, withdraws }: Answe
   return { ...state, cursor: Math.max(state.cursor, upTo), batches: [...left, ...news] }
 }
 
-/** A rune of another kind or of a newer shape changes nothing. */
+/** Applies a rune to the state. A rune of another kind, or of a newer shape, changes nothing. */
 export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" | "payload">): State => {
   const rune = AlertKinds.readAlert(any)
   return rune === undefined ? state : { ...changed(state, rune), restsOn: rune.eventId }
@@ -267,11 +272,11 @@ export interface Route {
   /** Minimum time between two messages to the destination, ms. */
   readonly digestWindow: number
   readonly maxPerHour: number
-  /** The channel of `notify`; if omitted, a mail section. */
+  /** The channel in `notify` that sends the alert; if omitted, a mail section sends it. */
   readonly channel?: string
-  /** How long the first alert of a message waits for others, in ms; if omitted, as long as for a mail. */
+  /** Time that the first alert of a message waits for others, in ms. If omitted, the time is the same as for a mail. */
   readonly settle?: number
-  /** True in quiet hours: a due message keeps waiting, and other alerts join it. */
+  /** True in quiet hours: a message that is due keeps waiting, and other alerts can join it. */
   readonly isHeld?: boolean
   /** Position of the channel in the list of escalation channels, from 1; omitted if the alert is not an escalation. */
   readonly step?: number
@@ -280,29 +285,34 @@ export interface Route {
   readonly isPutOff?: boolean
 }
 
-/** Number of attempts after which a message no longer delays others: perhaps the server rejects only this one. */
+/**
+ * Number of attempts after which a message no longer delays others, because the server may reject only this message.
+ */
 const STUCK = 4
-/** Number of stuck messages from which on all others wait, too: then the server is the problem. */
+/** Number of such messages from which on all other messages wait, too, because the server itself must be failing. */
 const MAX_STUCK = 3
 
-/** Maximum number of attempts to withdraw a message; after that, the message stays. */
+/** Maximum number of attempts to withdraw a message. After that, the message is not withdrawn. */
 const MAX_BACK = 3
 
 const isRefused = ({ failure }: Batch): boolean => failure?.class === "permanent"
 const isStuck = ({ failure }: Batch): boolean => failure !== null && failure.attempt >= STUCK
 
-/** Whether another batch to the same destination must be sent first. A batch that the server refuses does not count. */
+/**
+ * Whether an earlier batch to the same destination must be sent first. Batches that the server refuses are not waited
+ * for.
+ */
 const behind = (state: State, batch: Batch): boolean => {
   const here = state.batches.filter(({ destination }) => destination === batch.destination)
   const before = here.slice(0, here.indexOf(batch)).filter((one) => !isRefused(one))
   return before.length >= MAX_STUCK || before.some((one) => !isStuck(one))
 }
 
-/** Whether the clock was set back since the batch was made, so that its times are useless. */
+/** Whether the clock was set back since the batch was made, so that the batch's times cannot be used. */
 const isFromLater = ({ alerts }: Batch, now: number): boolean =>
   [...alerts.values()].some(({ alert }) => alert.at > now)
 
-/** The batch that an alert can still join, because its first attempt cannot have begun. */
+/** The batch that an alert can still join, because no attempt to send the batch can have started. */
 const open = (state: State, destination: string, route: Route | undefined, now: number): Batch | undefined => {
   const last = state.batches.findLast((batch) => batch.destination === destination)
   if (last === undefined || last.failure !== null) return undefined
@@ -315,13 +325,18 @@ const open = (state: State, destination: string, route: Route | undefined, now: 
 const limitOf = (before: ReadonlyArray<number>, maxPerHour: number): number =>
   (before.at(-maxPerHour) ?? -Infinity) + HOUR
 
-/** Times of messages that were or will be sent before a new message, or before the existing message `joined`. */
+/**
+ * Times of the messages that were or will be sent before a new message, or before `joined` if that message exists
+ * already.
+ */
 const before = (state: State, route: Route, now: number, joined?: Batch): ReadonlyArray<number> => {
   const ahead = state.batches.filter((one) => one.destination === route.destination && one !== joined)
   return [...recent(state.left.get(countedAs(route)), now), ...ahead.map(({ dueAt }) => Math.min(dueAt, now))]
 }
 
-/** When a new batch is due: soon, but after the previous message's digest window, and within the hourly limit. */
+/**
+ * When a new batch is due: after a short wait, after the previous message's digest window, and within the hourly limit.
+ */
 const dueAt = (state: State, route: Route, now: number): number => {
   const earlier = before(state, route, now)
   const settled = now + (route.settle ?? Math.min(SETTLE, route.digestWindow))
@@ -329,7 +344,10 @@ const dueAt = (state: State, route: Route, now: number): number => {
   return Math.max(spaced, limitOf(earlier, route.maxPerHour))
 }
 
-/** A mail keeps its time when an alert joins; a channel's message can become due earlier, within the hourly limit. */
+/**
+ * When a batch is due after an alert has joined it. The due time of a mail does not change; a channel's message can
+ * become due earlier, within the hourly limit.
+ */
 const dueOf = (state: State, joined: Batch | undefined, route: Route | undefined, now: number): number => {
   if (route === undefined) return joined?.dueAt ?? now
   if (joined === undefined) return dueAt(state, route, now)
@@ -338,7 +356,10 @@ const dueOf = (state: State, joined: Batch | undefined, route: Route | undefined
   return Math.min(joined.dueAt, Math.max(now + (route.settle ?? SETTLE), limit))
 }
 
-/** When the hourly limit allows a due batch to be sent; `begun`: ids of batches that are being sent. */
+/**
+ * The earliest time at which the hourly limit allows a batch that is due to be sent. `begun`: ids of batches that are
+ * being sent.
+ */
 export const freeAt = (
   { batches, left }: State,
   batch: Pick<Batch, "back" | "channel" | "destination">,
@@ -352,7 +373,10 @@ export const freeAt = (
   return Math.max(now, limitOf([...recent(left.get(name), now), ...going.map(() => now)], maxPerHour))
 }
 
-/** `upTo`: the newest examined rune; `begun`: ids of batches that are being sent. */
+/**
+ * The rune that queues an alert. `upTo`: event id of the newest examined rune; `begun`: ids of batches that are being
+ * sent.
+ */
 export const queue = (
   state: State,
   source: { readonly alert: Alert; readonly hash: string; readonly upTo: number },
@@ -366,7 +390,7 @@ export const queue = (
   const routed = route !== undefined
   const destination = route?.destination ?? alert.of ?? alert.stream
   const last = open(state, destination, route, now)
-  // a batch whose attempt has begun never changes, whatever the clock says
+  // a batch that is being sent never changes, whatever the clock says
   const joined = last === undefined || begun.has(last.id) ? undefined : last
   const payload: Queued = {
     alertId,
@@ -384,7 +408,7 @@ export const queue = (
   return { stream: DAEMON_STREAM, kind: "alert.queued", actor: ACTOR, cause: causeOf(alert), payload }
 }
 
-/** Undefined if another batch must be sent first. */
+/** When the batch can be sent; undefined if another batch must be sent first. */
 export const readyAt = (state: State, batch: Batch, now: number): number | undefined => {
   if (behind(state, batch)) return undefined
   const { back, dueAt, failure } = batch
@@ -399,7 +423,7 @@ export const readyAt = (state: State, batch: Batch, now: number): number | undef
 export const alertIds = (batch: Batch): ReadonlyArray<string> =>
   [...batch.alerts.values()].map(({ alertId }) => alertId)
 
-/** Id of the batch's message: the same for every attempt, and unique to the batch. */
+/** Id of the batch's message: unique to the batch, and the same for every attempt. */
 export const idOf = (batch: Batch): string =>
   createHash("sha256")
     .update(batch.back === undefined ? alertIds(batch).join(",") : batch.id)
@@ -434,7 +458,7 @@ const resolved = (
   }
 })
 
-/** `later` has the recipients that were refused temporarily, and the next attempt. */
+/** The rune of a message that was sent. `later`: the recipients that were refused temporarily, and the next attempt. */
 export const sent = (
   attempt: Attempt,
   receipt: Pick<typeof AlertKinds.Sent.Type, "handle" | "to" | "rejected" | "response"> & {
@@ -456,7 +480,7 @@ export const sent = (
   })
 }
 
-/** The rune of a failed attempt, with the time of the next one, or null if the message is given up. */
+/** The rune of a failed attempt. It contains the time of the next attempt, or null if the message is given up. */
 export const failure = (
   attempt: Attempt,
   error: { readonly class: FailureClass; readonly message: string; readonly remedy: string },
@@ -477,7 +501,7 @@ export const failure = (
   })
 }
 
-/** The figures of `agentd status`. */
+/** The figures about alerts that `agentd status` prints. */
 export const summary = (state: State) => ({
   waiting: state.batches.reduce((sum, batch) => sum + batch.alerts.size + batch.more, 0),
   /** Number of alerts that were given up. */

@@ -1,5 +1,5 @@
 /**
- * Retry: decides when a message that could not be sent is retried, and when it is given up. Pure.
+ * Retry: decides when a message that could not be sent is sent again, and when it is given up. Pure.
  *
  * Every failure has a class, and the class selects the policy. The number of attempts is in the log, so that a restart
  * neither resets nor repeats a wait.
@@ -20,14 +20,20 @@ export type FailureClass = typeof FailureClass.Type
 /** The longest wait between two attempts, ms. */
 export const SLOWEST = 15 * 60_000
 
-/** `attempts`: after that many, a message is given up: after three days for transient and setup failures. */
+/**
+ * `attempts`: number of attempts after which a message is given up. For transient and setup failures, that takes about
+ * three days.
+ */
 const policies: { readonly [failure in FailureClass]: Backoff.Policy & { readonly attempts: number } } = {
   transient: { base: 5_000, factor: 2, cap: SLOWEST, jitter: 0, attempts: 300 },
   setup: { base: SLOWEST, factor: 1, cap: SLOWEST, jitter: 0, attempts: 300 },
   permanent: { base: 60_000, factor: 2, cap: SLOWEST, jitter: 0, attempts: 5 }
 }
 
-/** Failed attempts after which other channels report a channel's failure. A setup failure is reported at once. */
+/**
+ * Number of failed attempts after which the other channels report a failing channel. A setup failure is reported at
+ * once.
+ */
 export const TELLS_AT = 8
 
 /** Time until the next attempt, in ms, after attempt number `attempt` failed. Undefined if the message is given up. */
@@ -37,7 +43,7 @@ export const delayAfter = (failure: FailureClass, attempt: number): number | und
   return Backoff.delay(policy, limits, { consecutiveErrors: attempt, totalErrors: attempt })
 }
 
-/** A recipient that a server refused, with the server's code. A 4xx code means: refused temporarily. */
+/** A recipient that a server refused, with the server's code. A code below 500 means that the refusal is temporary. */
 export interface Refused {
   readonly to: string
   readonly code: number | null

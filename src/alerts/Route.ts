@@ -1,8 +1,8 @@
 /**
  * Route: decides where an alert is sent, and when, under the current config. Pure.
  *
- * Guarantees: the name of a destination changes when its config changes. In quiet hours a channel sends only the
- * excepted kinds. They have their own destination, so that no waiting notice is sent with them.
+ * Guarantees: the name of a destination changes when its config changes. In quiet hours a channel sends only notices of
+ * the excepted kinds. These have their own destination, so that no waiting notice is sent with them.
  */
 import { createHash } from "node:crypto"
 import { Duration } from "effect"
@@ -15,7 +15,7 @@ import * as Smtp from "./Smtp.ts"
 
 const named = (parts: unknown): string => createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16)
 
-/** A name for the recipients, the sender and the server of a mail section; it changes when these change. */
+/** A name for the recipients, sender and server in a mail section. It changes when any of these changes. */
 export const destinationOf = (mail: MailConfig): string => named([Smtp.recipients(mail), mail.from, mail.smtp])
 
 export const ofMail = (mail: MailConfig): Outbox.Route => ({
@@ -24,16 +24,16 @@ export const ofMail = (mail: MailConfig): Outbox.Route => ({
   maxPerHour: mail.maxPerHour
 })
 
-/** Suffix of destinations that are used even in quiet hours. */
+/** Suffix of destinations to which messages are sent even in quiet hours. */
 const EXCEPTED = "/excepted"
 
 /** Suffix for notices that the user postponed; each of these messages has its own destination. */
 const LATER = "/later-"
 
-/** Matches the suffixes of a destination. */
+/** Matches the suffixes at the end of a destination. */
 const OWN_WAY = new RegExp(`(${LATER}[^/]*)?(${EXCEPTED})?$`, "u")
 
-/** `before`: the destination at the time of queueing, whose suffixes are kept. */
+/** The destination of a channel. `before`: the destination when the alert was queued, whose suffixes are preserved. */
 export const destinationOfChannel = (name: string, config: ChannelConfig, before = ""): string =>
   `${name}/${named(config)}${OWN_WAY.exec(before)?.[0] ?? ""}`
 
@@ -50,7 +50,7 @@ const minuteOfDay = (now: number, timeZone: string | undefined): number => {
   return part("hour") * 60 + part("minute")
 }
 
-/** If `from` and `to` are equal, no time is quiet. */
+/** Whether a time is in quiet hours. If `from` and `to` are equal, no time is. */
 export const isQuiet = ({ from, timeZone, to }: Omit<QuietConfig, "except">, now: number): boolean => {
   const [begin, end, at] = [minutesOf(from), minutesOf(to), minuteOfDay(now, timeZone)]
   return begin <= end ? begin <= at && at < end : begin <= at || at < end
@@ -65,7 +65,7 @@ export const quietUntil = (quiet: Omit<QuietConfig, "except">, now: number): num
   const end = minutesOf(quiet.to)
   const minutes = (end - minuteOfDay(now, quiet.timeZone) + DAY) % DAY
   const at = Math.floor(now / MINUTE) * MINUTE + minutes * MINUTE
-  // summer time can begin or end before the quiet hours do
+  // summer time can begin or end before the end of the quiet hours
   const off = ((end - minuteOfDay(at, quiet.timeZone) + DAY * 1.5) % DAY) - DAY / 2
   return at + off * MINUTE
 }
@@ -76,7 +76,10 @@ export const isHeld = ({ quietHours }: NotifyConfig, destination: string, now: n
 
 export const wayOfMail = (mail: MailConfig): Way => ({ destination: destinationOf(mail), maxPerHour: mail.maxPerHour })
 
-/** A withdrawal keeps its destination, and so does a message whose channel was removed. */
+/**
+ * How a batch is sent by a channel. A withdrawal keeps its destination, and so does a message whose channel was
+ * removed.
+ */
 export const wayOfChannel = (
   { back, destination: queued, to }: Outbox.Batch,
   name: string,
@@ -92,10 +95,10 @@ export const wayOfChannel = (
     : { ...way, quietUntil: (at) => quietUntil(quietHours, at) }
 }
 
-/** How long the first notice of a message waits for others, in ms. */
+/** Time that the first notice of a message waits for others, in ms. */
 const settleOf = ({ digestEvery, digestWindow }: NotifyConfig, urgency: Notice.Urgency): number => {
   const window = Duration.toMillis(digestWindow)
-  // urgent notices wait only a moment, so that those that come at once become one message
+  // urgent notices wait only a moment, so that notices at the same time become one message
   if (urgency === "now") return Math.min(SETTLE, window)
   return urgency === "soon" ? window : Math.max(window, Duration.toMillis(digestEvery))
 }
@@ -116,13 +119,13 @@ export const ofChannel = (notify: NotifyConfig, name: string, notice: Notice.Not
   }
 }
 
-/** The channel's config; for a mail channel, with the addresses `to` if these are defined. */
+/** The channel's config. For a mail channel, the addresses in `to` replace those in the config, if `to` is defined. */
 export const mailingTo = (config: ChannelConfig, to: ReadonlyArray<string> | undefined): ChannelConfig =>
   config.type === "mail" && to !== undefined ? { ...config, to } : config
 
 export interface Mailed {
   readonly notice: Notice.Notice
-  /** The mail section that mails the same alert, and the user's own section (`own`), which mail channels use. */
+  /** The mail section that mails the same alert, and the user's own mail section (`own`), which mail channels use. */
   readonly section: MailConfig
   readonly own: MailConfig | undefined
   readonly routes: ReadonlyArray<Outbox.Route>
@@ -130,7 +133,7 @@ export interface Mailed {
 
 /**
  * The routes of an alert that both a mail section and channels can send, and whether the section still mails it. No
- * address gets two mails about one thing. The section's mail is preferred, because it has the events that led to the
+ * address gets two mails about one alert. The section's mail is preferred, because it has the events that led to the
  * alert. If the notice asks for an answer, the channel's mail is preferred, because it can be withdrawn.
  */
 export const mailedOnce = (notify: NotifyConfig, { notice, own, routes, section }: Mailed) => {
@@ -155,7 +158,7 @@ export const mailedOnce = (notify: NotifyConfig, { notice, own, routes, section 
   return { routes: left, isMailed: true }
 }
 
-/** The route of a postponed notice: it is sent again after `after` ms, as a message of its own. */
+/** The route of a postponed notice, which is sent again after `after` ms, in a separate message. */
 export const later = (
   notify: NotifyConfig,
   name: string,

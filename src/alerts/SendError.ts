@@ -1,4 +1,6 @@
-/** SendError: why a message could not be sent, with a remedy, and whether a retry can help. */
+/**
+ * SendError: the reason why a message could not be sent, a remedy, and whether a retry can help.
+ */
 import { Schema } from "effect"
 import { FailureClass } from "./Retry.ts"
 

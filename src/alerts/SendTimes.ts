@@ -1,8 +1,8 @@
 /**
  * SendTimes: computes when each waiting message will be sent. Pure.
  *
- * Guarantees: the rules of the outbox are applied. Messages to one destination are sent one after the other, those of
- * one channel within its hourly limit, and none in quiet hours. The result assumes that no alert joins a message and
+ * Guarantees: the rules of the outbox are applied. Messages to one destination are sent one after the other, messages
+ * by one channel within its hourly limit, and none in quiet hours. The result assumes that no alert joins a message and
  * that each attempt succeeds at once.
  */
 import * as Outbox from "./Outbox.ts"
@@ -18,18 +18,21 @@ const NONE: ReadonlySet<string> = new Set()
 
 const same = (at: number): number => at
 
-/** The earliest time at which a message can be sent; Infinity while another message must be sent first. */
+/** The earliest time at which a message can be sent; Infinity if another message must be sent first. */
 const timeOf = (state: Outbox.State, batch: Outbox.Batch, way: Way, now: number): number => {
   const { destination, maxPerHour, quietUntil = same } = way
   const ready = Outbox.readyAt(state, batch, now)
   if (ready === undefined) return Infinity
-  // if the config was changed since the failure, the message is tried at once
+  // if the config was changed since the failure, the message is sent again at once
   const isMended = batch.failure !== null && batch.failure.destination !== destination
   const at = isMended ? now : Math.max(ready, now)
   return quietUntil(Outbox.freeAt(state, { ...batch, destination }, maxPerHour, NONE, at))
 }
 
-/** By batch id. Omits batches that must wait for another one, and those without a configured receiver. */
+/**
+ * The send time of each batch, by its id. Omits batches that must wait for another one, and those for which no receiver
+ * is configured.
+ */
 export const departures = (
   before: Outbox.State,
   wayOf: (batch: Outbox.Batch) => Way | undefined,

@@ -14,7 +14,10 @@ import type { MailConfig } from "../config/Config.ts"
 import type { EventLog } from "../core/event-log/EventLog.ts"
 import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 
-/** How many runes are read for each row: one for every alert that is folded into the row, and one for its message. */
+/**
+ * Maximum number of runes that are read for each row: those of the alerts that are folded into the row, and of its
+ * message.
+ */
 const RUNES_A_ROW = 4
 const MOST_RUNES = 2_000
 
@@ -41,7 +44,7 @@ export const of = Effect.fnUntraced(function* (
   const wayOf = (batch: Outbox.Batch): Way | undefined => {
     const { alerts, channel } = batch
     if (channel !== undefined) return notify && Route.wayOfChannel(batch, channel, notify)
-    // as in Alerter: the mail section of the first project that has one
+    // as in Alerter, the mail section is that of the first project that has one
     const [mail] = [...alerts.values()].flatMap(({ alert }) => mails.get(AlertList.streamOf(alert)) ?? [])
     return mail && Route.wayOfMail(mail)
   }

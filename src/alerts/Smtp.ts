@@ -23,7 +23,7 @@ export interface Receipt {
   /** Recipients that were refused permanently. */
   readonly rejected: ReadonlyArray<string>
   readonly response: string
-  /** Each recipient that was refused, with the server's code. A 4xx code means: refused temporarily. */
+  /** Each recipient that was refused, with the server's code. A 4xx code means that the refusal is temporary. */
   readonly refused?: ReadonlyArray<Refused>
 }
 
@@ -31,7 +31,7 @@ export interface Receipt {
 export type Message = Mail & { readonly messageId?: string; readonly references?: string }
 
 export interface Timeouts {
-  /** Maximum time to connect, TLS included; also the maximum time for the greeting, and for DNS. */
+  /** Maximum time to connect, including TLS. Also the maximum time for the server's greeting, and for DNS. */
   readonly greeting: Duration.Input
   /** Maximum time without any data after the greeting. */
   readonly silence: Duration.Input
@@ -57,7 +57,7 @@ export const sender = (mail: MailConfig): string => mail.from ?? recipients(mail
 /** The domain of the sender's address; a Message-ID ends with it. */
 export const domainOf = (mail: MailConfig): string => /@([^@>\s]+)>?$/.exec(sender(mail))?.[1] ?? "agentd.invalid"
 
-/** Undefined if the config names no password. */
+/** The password for the server; undefined if the config names none. */
 const password = ({ passwordCredential, passwordEnv, passwordFile }: SmtpConfig) =>
   ConfiguredSecret.read(
     {
@@ -104,7 +104,7 @@ const receiptOf = (to: ReadonlyArray<string>, outcome: unknown, clean: (text: st
   }
 }
 
-/** Whether some recipients were refused permanently and others temporarily: a retry must leave out the former. */
+/** Whether some recipients were refused permanently and others temporarily. A retry must leave out the former. */
 const isMixed = ({ refused = [], rejected }: Receipt): boolean =>
   rejected.length > 0 && rejected.length < refused.length
 
@@ -150,14 +150,14 @@ const failureOf = (error: unknown, smtp: SmtpConfig, clean: (text: string) => st
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64")
 
-/** Removes a known secret from a text, in every form in which SMTP sends it, even if it is short. */
+/** Removes a known secret from text, in every form in which SMTP sends it, even if the secret is short. */
 const without = (secret: string | undefined, user: string | undefined) => (text: string) => {
   if (secret === undefined) return text
   const forms = [secret, base64(secret), base64(`\0${user}\0${secret}`)]
   return forms.reduce((clean, form) => clean.replaceAll(form, "[redacted]"), text)
 }
 
-/** A transport to the configured server, and a function that removes secrets from the server's texts. */
+/** A transport to the configured server, and a function that removes secrets from the server's messages. */
 const lineTo = Effect.fnUntraced(function* ({ smtp }: MailConfig, timeouts: Timeouts) {
   const redact = yield* Redact
   const secret = yield* password(smtp)

@@ -19,7 +19,7 @@ import * as Route from "./Route.ts"
 
 const AFTER = Duration.toMillis("15 minutes")
 
-/** How many recent runes are searched for the notices of a message. */
+/** Maximum number of recent runes that are searched for the notices of a message. */
 const MAX_READ = 2_000
 
 interface Found {
@@ -28,7 +28,7 @@ interface Found {
   readonly alert: Alert
 }
 
-/** The queued alerts of a message's notices, found by id; equal alerts of one batch are folded. */
+/** The queued alerts that belong to a message's notices. Equal alerts in one batch are folded into one. */
 const found = ({ notices }: Message, runes: ReadonlyArray<Rune>): ReadonlyArray<Found> => {
   const queued = runes.flatMap((rune) => {
     const one = AlertKinds.readAlert(rune)
@@ -57,7 +57,7 @@ export const queue = Effect.fnUntraced(function* (message: Message) {
     for (const { alert, alertId, channel } of told) {
       if (notify?.channels[channel] === undefined || isOver(alert, open)) continue
       const route = Route.later(notify, channel, alert.notice!, { now, after: AFTER, message: message.id })
-      // a new id, because receivers can already know the old one
+      // a new id, because receivers may already have shown a message with the old one
       const source = { alert, hash: hash("sha256", `${alertId} ${now}`), upTo: ahead.cursor }
       const draft = Outbox.queue(ahead, source, route, now)
       drafts.push(draft)

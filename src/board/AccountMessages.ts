@@ -1,6 +1,7 @@
 /**
- * AccountMessages: rows about accounts with model providers, as sent over the control socket: the state of each
- * account, the usage windows that it reported, and the agents that use it.
+ * AccountMessages: rows about accounts with model providers, in the form in which they are sent over the control
+ * socket. A row has the state of an account, its usage windows as the provider reported them, and the agents that use
+ * it.
  */
 import { Schema } from "effect"
 import { accountOf } from "../agents/run/AccountOf.ts"
@@ -10,15 +11,18 @@ import { type Account, type AccountStanding, Window } from "../domain/ProviderSt
 
 export const AccountRow = Schema.Struct({
   provider: Schema.String,
-  /** Where the account's key comes from; never the key itself. */
+  /** The source of the account's key, but never the key itself. */
   account: Schema.String,
   state: Schema.Literals(["Available", "Degraded", "Unavailable", "LimitedUntil", "LoginNeeded"]),
-  /** `since`: start of the trouble; `until`: when a request is allowed. In ms since the epoch; null if available. */
+  /**
+   * `since`: when the account's trouble began; `until`: when the next request is allowed. In ms since the epoch; null
+   * if the account is available.
+   */
   since: Schema.NullOr(Schema.Finite),
   until: Schema.NullOr(Schema.Finite),
   /** The newest message about the account's trouble; empty if the account is available. */
   message: Schema.String,
-  /** Usage windows as last reported; empty if the provider reports none. */
+  /** Usage windows as the provider last reported them; empty if the provider reports none. */
   windows: Schema.Array(Window),
   /** Agents that use the account: `project/agent`, with the name of the fallback if a fallback uses it. */
   agents: Schema.Array(Schema.String)
@@ -51,7 +55,7 @@ const told = ({ account, message, provider, since, state, until, windows }: Acco
   ...(state === "Available" ? {} : { state, since, until, message })
 })
 
-/** Every account that has reported something, or that an agent uses; sorted by name. Pure. */
+/** All accounts that have reported something or that an agent uses, sorted by name. Pure. */
 export const accountsOf = (
   standings: ReadonlyArray<AccountStanding>,
   projects: ReadonlyArray<Project>

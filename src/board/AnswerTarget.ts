@@ -1,9 +1,9 @@
 /**
- * AnswerTarget: finds the call or request that the user's answer is for: a tool call of one of our agents, or a permission
- * request of a session.
+ * AnswerTarget: finds the call or request that the user's answer is for: a tool call of one of our agents, or a
+ * permission request from a session.
  *
  * Guarantees: an answer applies to one call or request only. If a prefix matches several ids, the answer is rejected:
- * ids that were created in the same minute begin alike. A settled call is never mistaken for another one. An agent's
+ * ids that were created in the same minute begin alike. A settled call is never mistaken for a waiting one. An agent's
  * name selects its waiting call, if there is exactly one.
  */
 import { Effect } from "effect"
@@ -19,7 +19,7 @@ import { EventLog } from "../core/event-log/EventLog.ts"
 
 export type Meant =
   | { readonly _tag: "Call"; readonly callId: string }
-  /** `name` is a name that Plates accepts. */
+  /** `name` is a session name that Plates accepts. */
   | { readonly _tag: "Session"; readonly name: string }
   | { readonly _tag: "Several"; readonly which: ReadonlyArray<string> }
   | { readonly _tag: "None" }
@@ -64,17 +64,20 @@ export const meant = (
 
 /** Number of recent approval runes that are searched for a settled call. */
 const SETTLED = 1000
-/** Kinds of runes about calls that asked or were answered. Their payloads are small. */
+/** Kinds of runes about calls that asked for approval or were answered. Their payloads are small. */
 const ASKED = {
   "tool.approval_requested": agentKinds["tool.approval_requested"],
   "tool.approved": agentKinds["tool.approved"],
   "tool.denied": agentKinds["tool.denied"]
 }
 const readAsked = reader(ASKED)
-/** Minimum length of a prefix that is used to find settled calls, in characters. */
+/** Minimum length, in characters, of an id prefix with which settled calls are searched. */
 const TELLING = 8
 
-/** Calls that asked lately, settled or not: one with exactly this id, and the newest that begins with it. */
+/**
+ * Ids of calls that asked recently, settled or not: the one that is exactly `name`, and the newest one that begins with
+ * it.
+ */
 const asks = Effect.fnUntraced(function* (name: string) {
   const runes = yield* (yield* EventLog).tail({ kinds: Object.keys(ASKED) }, SETTLED)
   const ids = runes.flatMap((rune) => readAsked(rune)?.payload.call_id ?? [])
@@ -84,10 +87,10 @@ const asks = Effect.fnUntraced(function* (name: string) {
   }
 })
 
-/** The message for a session that is denied; never empty. */
+/** The reason that a denied session is sent; never empty. */
 const told = (reason: string): string => reason.trim() || "Refused by the user."
 
-/** The call or session that a name means. An unknown name is passed on to Plates, which rejects it with a reason. */
+/** The call or session that a name means. An unknown name is passed to Plates, which rejects it with a reason. */
 const found = Effect.fnUntraced(function* (name: string, { config }: Caller) {
   if (name.trim() === "") {
     return yield* refuse("invalid", "No call is named.", "See what waits: agentd approve")
@@ -110,7 +113,7 @@ const found = Effect.fnUntraced(function* (name: string, { config }: Caller) {
     : ({ _tag: "Call", callId: known.begins } as const)
 })
 
-/** The call or request that an answer would decide, with its whole input. */
+/** The call or request that the user's answer decides, with its whole input. */
 export const asked = Effect.fnUntraced(function* (name: string, caller: Caller) {
   const which = yield* found(name, caller)
   return which._tag === "Call"

@@ -1,9 +1,9 @@
 /**
- * BoardList: builds the rows of the board from what the daemon's features report. Pure.
+ * BoardList: builds the rows of the board from the reports of the daemon's features. Pure.
  *
- * Guarantees: each thing is one row, even if two features report it (an agent's run is a session, too). A matter that
- * needs the user is a separate row, unless another row already shows it. Foreign texts are unchanged. The row of an
- * agent is rebuilt only when the facts behind it have changed.
+ * Guarantees: two features that report the same subject get one row (an agent's run is a session, too). A matter that
+ * needs the user is a separate row, unless another row already shows it. Text from outside agentd is unchanged. The row
+ * of an agent is rebuilt only when the facts behind it have changed.
  */
 import * as Rows from "../domain/BoardRow.ts"
 import { telling } from "../domain/CallSummary.ts"
@@ -22,7 +22,7 @@ export interface Spent {
 }
 
 export interface BoardGiven extends Given {
-  /** True to show things that ended long ago, too. */
+  /** True to include agents, goals and others that ended long ago. */
   readonly all: boolean
   /** Spending of each agent since midnight, by the id of its row. */
   readonly today: ReadonlyMap<string, Spent>
@@ -52,7 +52,7 @@ const BARE: Omit<BoardRow, "id" | "kind" | "name" | "word" | "says"> = {
   pid: null
 }
 
-/** Number of runs. Between runs, `sessionSeq` is already the number of the next run. */
+/** Number of runs of an agent. Between runs, `sessionSeq` is already the number of the next run. */
 const runsOf = ({ runId, sessionSeq }: AgentInfo): number => (runId === null ? Math.max(0, sessionSeq - 1) : sessionSeq)
 
 const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | undefined, name: string): BoardRow => ({
@@ -94,7 +94,7 @@ const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | u
 interface Maker {
   readonly asks: ReadonlyArray<string>
   readonly today: Spent | undefined
-  /** The project's name as commands accept it. */
+  /** The project's name, in the form that commands accept. */
   readonly home: string
   readonly row: BoardRow
 }
@@ -103,11 +103,11 @@ const NONE: ReadonlyArray<string> = []
 const sameTexts = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean =>
   a === b || (a.length === b.length && a.every((text, n) => text === b[n]))
 
-/** Caches the row of each agent with the facts that it was built from. */
+/** Caches the row of each agent, with the facts from which it was built. */
 export class Made {
   private readonly known = new WeakMap<AgentInfo, Maker>()
 
-  /** `asks` and `spent` are keyed by row id. */
+  /** Returns an agent's row, from the cache if possible. `asks` and `spent` are keyed by row id. */
   row(
     agent: AgentInfo,
     home: string,
@@ -128,7 +128,7 @@ export class Made {
 
 const folderOf = (cwd: string | null): string => cwd?.split("/").findLast((part) => part !== "") ?? ""
 
-/** Whether a missed hook would go unnoticed: no transcript is watched, and the status comes from a hook. */
+/** True if a missed hook would not be noticed, because no transcript is watched and the status comes from a hook. */
 const restsOnHooks = ({ restsOn, watchable }: PlateInfo): boolean => !watchable && restsOn?.signal === "hook"
 
 const ofSession = (plate: PlateInfo): BoardRow => ({
@@ -165,7 +165,10 @@ const ofGoal = (goal: GoalInfo, name: string): BoardRow => ({
   progress: { done: goal.tasks.completed + goal.tasks.failed + goal.tasks.cancelled, all: goal.total }
 })
 
-/** When the channel's word became true, ms since the epoch, derived from the states of its seats. 0 if unknown. */
+/**
+ * When the channel's status word became true, in ms since the epoch, derived from the states of the channel's seats. 0
+ * if unknown.
+ */
 const sinceOf = ({ closed, floor, seats, since, word }: ChannelInfo): number => {
   if (since !== undefined || closed || seats.length === 0) return since ?? 0
   const one = seats.find(({ agent }) => agent === floor)
@@ -191,7 +194,7 @@ const ofChannel = (channel: ChannelInfo, name: string): BoardRow => ({
   role: channel.topic
 })
 
-/** The row of a project whose newest conversation is paused, suspended, closing or over. */
+/** The row of a project's newest conversation, if that is paused, suspended, closing or over. */
 const ofProject = ({ conversation, detail, project, restsOn, since, state, word }: ConversationInfo): BoardRow => ({
   ...BARE,
   id: Rows.ofProject({ conversation }),
@@ -207,7 +210,7 @@ const ofProject = ({ conversation, detail, project, restsOn, since, state, word 
   state
 })
 
-/** The row of a matter that belongs to no other row. */
+/** The row of a matter that is about no other row. */
 const ofMatter = ({ commands, details, id, since, text, until, who }: WaitingRow): BoardRow => ({
   ...BARE,
   id: `matter/${id}`,
@@ -221,7 +224,7 @@ const ofMatter = ({ commands, details, id, since, text, until, who }: WaitingRow
   commands
 })
 
-/** The row of an outage about which the user was notified: its agents wait. */
+/** The row of an outage about which the user was notified. The agents that use the provider wait. */
 const ofOutage = (standing: Standing): BoardRow => ({
   ...BARE,
   id: `provider/${standing.provider}/${standing.account}`,
@@ -235,7 +238,7 @@ const ofOutage = (standing: Standing): BoardRow => ({
   commands: [{ does: "see its history", command: "agentd log --kind provider.moved" }]
 })
 
-/** Ids of calls that ask, by the row id of their agent, oldest first. */
+/** Ids of the calls that wait for an answer, by the row id of their agent, oldest first. */
 const asksOf = (calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>, agents: ReadonlyArray<AgentInfo>) => {
   const asks = new Map<string, ReadonlyArray<string>>()
   const add = (row: string, id: string) => asks.set(row, [...(asks.get(row) ?? []), id])
@@ -250,10 +253,10 @@ const asksOf = (calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>
   return asks
 }
 
-/** Whether the session is a run of one of our agents: then the agent's row shows it. */
+/** Whether the session is a run of one of our agents. If it is, the agent's row shows it. */
 const isOwn = ({ agent }: PlateInfo, agents: ReadonlySet<string>): boolean => agent !== null && agents.has(agent)
 
-/** The row that counts the matters that the list leaves out. */
+/** The row that says how many matters the list leaves out. */
 const left = (more: number): BoardRow => ({
   ...BARE,
   id: "matter/more",
@@ -266,24 +269,29 @@ const left = (more: number): BoardRow => ({
 
 const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question"])
 
-/** Words of things that need the user to continue. A row with one of these words shows its matter itself. */
+/** Status words of rows that need the user. A row with one of these words shows its matter itself. */
 const SPEAKS: ReadonlySet<BoardRow["word"]> = new Set(["needs you", "failed", "paused"])
 
-/** Whether the row already shows the matter: one of several calls, or messages that its inbox counts. */
+/**
+ * Whether the row already shows the matter, because the matter is one of several calls, or messages counted in `inbox`.
+ */
 const tells = ({ asks, commands, inbox }: BoardRow, { kind }: WaitingRow): boolean =>
   commands.length > 0 && (kind === "held" ? inbox > 0 : asks.length > 1 && ASKS.has(kind))
 
-/** Whether the row waits for a usage limit to reset, and thus already shows the messages that wait for that. */
+/**
+ * Whether the row says that its agent waits for a usage limit to reset, and thus already shows messages that wait for
+ * that.
+ */
 const isHeldBack = ({ reason }: BoardRow, { kind }: WaitingRow): boolean => kind === "held" && reason === "limit"
 
-/** Puts an agent's final stop before the messages that are queued for it. */
+/** Sorts matters: those about an agent's final stop come before those about the messages that are queued for it. */
 const inOrder = (matters: ReadonlyArray<WaitingRow>): ReadonlyArray<WaitingRow> =>
   matters.toSorted((a, b) => Number(b.kind === "agent") - Number(a.kind === "agent"))
 
-/** Maximum length of the text about a call, in characters. */
+/** Maximum length of the description of a call, in characters. */
 const MOST_TOLD = 400
 
-/** The row with the matter merged into it: the matter's text with its question, and its commands. */
+/** Merges a matter into a row: the row gets the matter's text, with its question, and its commands. */
 const taken = (row: BoardRow, { commands, details, kind, text }: WaitingRow): BoardRow => {
   const more = row.asks.length < 2 ? "" : `, and ${row.asks.length - 1} more`
   const asked = ASKS.has(kind) && details[0] !== undefined ? `: ${telling(details[0], MOST_TOLD) || details[0]}` : ""
@@ -293,10 +301,13 @@ const taken = (row: BoardRow, { commands, details, kind, text }: WaitingRow): Bo
 const ENDED: ReadonlySet<string> = new Set(["goal_met", "stopped"])
 const OVER: ReadonlySet<string> = new Set(["closed", "archived"])
 const ALIVE: ReadonlySet<string> = new Set(["created", "active"])
-/** Age up to which an ended thing is shown, ms. */
+/** Time for which an ended agent, goal or channel is shown, in ms. */
 const RECENT = 86_400_000
 
-/** Conversations that are paused, suspended or closing. For a project without a live one also its newest, for a day. */
+/**
+ * Conversations that are paused, suspended or closing. If a project has no live conversation, also its newest one, for
+ * a day.
+ */
 const notable = ({ all, conversations }: BoardGiven, now: number): ReadonlyArray<ConversationInfo> => {
   const alive = new Set(conversations.filter(({ state }) => !OVER.has(state)).map(({ config }) => config))
   const newest = new Map<string, ConversationInfo>()
@@ -311,7 +322,7 @@ const notable = ({ all, conversations }: BoardGiven, now: number): ReadonlyArray
   )
 }
 
-/** Builds the rows by id, unsorted. `now`: ms since the epoch; `made`: the cache of earlier rows. */
+/** Builds the rows, by id and unsorted. `now`: ms since the epoch; `made`: the cache of earlier rows. */
 export const byId = (given: BoardGiven, now: number, made: Made): ReadonlyMap<string, BoardRow> => {
   const named = WaitingList.namesOf(given)
   const asks = asksOf(given.calls, given.plates, given.agents)

@@ -1,8 +1,8 @@
 /**
- * BoardSections: which parts of the board a rune affects, and how newly read parts are merged into the board's facts.
- * Pure.
+ * BoardSections: determines which parts of the board a rune affects, and merges newly read parts into the board's
+ * facts. Pure.
  *
- * Guarantees: a rune of an agent affects that agent and the agents that it moves. If it is not known what a rune
+ * Guarantees: a rune of an agent affects that agent and the agents whose rows it moves. If it is not known what a rune
  * affects, everything is read again. After a merge, facts have the same order as after a full read.
  */
 import type { AgentFacts } from "../projects/service/Agents.ts"
@@ -12,12 +12,12 @@ import * as Rows from "../domain/BoardRow.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
 import type { Given } from "./WaitingList.ts"
 
-/** Short lists that are always read in full; `others`: everything that does not belong to an agent. */
+/** Short lists that are always read completely. `others`: everything that does not belong to an agent. */
 export type List = "channels" | "goals" | "plates" | "others"
 
 export interface Parts {
   readonly all: boolean
-  /** Agents to read, by row id. */
+  /** Row ids of the agents to read. */
   readonly agents: ReadonlyMap<string, Address>
   readonly lists: ReadonlySet<List>
   /** True for a read by the periodic turn, false for a read that runes caused. */
@@ -37,8 +37,8 @@ export const join = (a: Parts, b: Parts): Parts => ({
 export const hasSome = ({ agents, lists }: Parts): boolean => agents.size + lists.size > 0
 
 /**
- * The parts to read in turn `n` of `turns`: a share of the known agents, and all live agents that are not known. The
- * first turn also reads everything else.
+ * The parts to read in turn `n` of `turns`: a share of the known agents, and all live agents that are not known yet.
+ * The first turn also reads everything that is not an agent.
  */
 export const turn = (
   { known, living }: { readonly known: ReadonlyArray<Address>; readonly living: ReadonlyArray<Address> },
@@ -91,12 +91,12 @@ export const touched = (runes: Iterable<Rune>): Parts => {
   return { all, agents, lists, inTurn: false }
 }
 
-/** Newly read parts; a list that is undefined was not read. */
+/** Newly read parts. A list that is undefined has not been read. */
 export interface News extends Partial<Omit<Given, "agents" | "backlog" | "calls">> {
   readonly agents: ReadonlyArray<AgentFacts>
 }
 
-/** Known agents keep their position; new ones come at the end. */
+/** Replaces known agents at their positions, and adds new ones at the end. */
 const inPlace = (agents: Given["agents"], news: ReadonlyMap<string, AgentFacts>): Given["agents"] => {
   const left = new Map(news)
   const known = agents.flatMap((agent) => {
@@ -109,14 +109,14 @@ const inPlace = (agents: Given["agents"], news: ReadonlyMap<string, AgentFacts>)
   return [...known, ...[...left.values()].flatMap(({ info }) => info ?? [])]
 }
 
-/** Sorts by the order of the agents that the items belong to. */
+/** Sorts items by the order of the agents to which they belong. */
 const ordered = <A extends Address>(all: ReadonlyArray<A>, agents: Given["agents"]): ReadonlyArray<A> => {
   if (all.length < 2) return all
   const of = Map.groupBy(all, Rows.ofAgent)
   return agents.flatMap((agent) => of.get(Rows.ofAgent(agent)) ?? [])
 }
 
-/** Calls in the order of a full read. */
+/** Sorts calls in the order of a full read. */
 export const callsInOrder = (calls: Given["calls"], agents: Given["agents"]): Given["calls"] =>
   ordered(calls, agents).toSorted(asksFirst)
 

@@ -20,14 +20,14 @@ type Refusal<A> = (
 
 const REFUSAL = "agentd/refusal"
 
-/** `json`: the JSON Schema keywords that express the limit, as far as possible. */
+/** Checks a value against a limit. `json`: the JSON Schema keywords that express the limit, as far as possible. */
 const bound = <A>(holds: (value: A) => boolean, refusal: Refusal<A>, json: object = {}) =>
   Schema.makeFilter(holds, { [REFUSAL]: refusal, toJsonSchema: () => ({ ...json }) })
 
 const tooLong = (field: string, is: number, may: number, unit: string): string =>
   `${field} has ${is} ${unit} and may have ${may}.`
 
-/** A text of at most `limit` characters. */
+/** A string of at most `limit` characters. */
 export const line = (limit: number) =>
   Schema.String.check(
     bound<string>(
@@ -54,7 +54,7 @@ export const day = Schema.String.check(
 export const path = line(Limits.pathLength)
 export const reason = line(Limits.reasonLength)
 
-/** A text of at most `limit` bytes that is not blank. */
+/** A string of at most `limit` bytes that is not blank. */
 export const text = (
   limit: number = Limits.textBytes,
   remedy = "Put the long part in a file that the agent can read, and send its path."
@@ -129,7 +129,10 @@ export const agentName = Schema.String.check(
   )
 )
 
-/** A login or a program's name: not `agentd`, and no colon, which names of agents, channels and plans have. */
+/**
+ * A user's login or a program's name. It must not be `agentd`, or contain a colon, as names of agents, channels and
+ * plans do.
+ */
 const by = name.check(
   bound<string>(
     (value) => value !== "agentd" && !value.includes(":"),
@@ -144,7 +147,7 @@ export const caller = Schema.Struct({ by, config: Schema.NullOr(path) })
 
 export const named = { name, caller }
 
-/** Names of wrapper objects in payloads. They are left out of the field names in messages. */
+/** Names of wrapper objects in payloads. Field names in messages do not contain them. */
 const WRAPPERS = new Set<PropertyKey>(["request", "report", "utterance"])
 
 const fieldOf = (path: ReadonlyArray<PropertyKey>): string => {
@@ -157,7 +160,7 @@ const shown = (value: unknown): string => {
   return json.length <= 100 ? json : `${json.slice(0, 100)}…`
 }
 
-/** The first field that does not fit, and its issue. */
+/** The first field that does not fit its schema, and the issue with it. */
 const first = (
   issue: SchemaIssue.Issue,
   path: ReadonlyArray<PropertyKey>

@@ -1,11 +1,11 @@
 /**
- * ConversationView: the runes of one agent as a conversation that the user can read: items, each with a level and a
- * text. Everything that shows a conversation (attach, logs, history, the board, the page) renders these items. Pure
- * except for its memory of the current turn.
+ * ConversationView: the runes of one agent as a conversation that the user can read: items, each with a level and text.
+ * Everything that shows a conversation (attach, logs, history, the board, the page) renders these items. Pure, except
+ * that it stores data about the current turn.
  *
  * Guarantees: a rune becomes a bounded number of items. A streamed answer is not shown twice. Output of an agent's
- * program is never shown as a decision, nor a decision as output. Fields are not checked again after they were written:
- * the page has no Schema.
+ * program is never shown as a decision, nor a decision as output. Fields of runes are not checked again when they are
+ * read, because the page does not contain the Schema library.
  */
 import { attempt } from "../config/Attempt.ts"
 import type { agentKinds } from "../agents/machines/AgentKinds.ts"
@@ -21,14 +21,14 @@ type Known = RuneOf<typeof agentKinds>
 type Kind = Known["kind"]
 type Of<K extends Kind> = Extract<Known, { readonly kind: K }>
 
-/** Levels as in syslog. */
+/** Severity levels, as in syslog. */
 export type Level = "error" | "warning" | "notice" | "info"
 
 export interface About {
   /** Time of the rune, ms since the epoch. */
   readonly at: number
   readonly eventId: number
-  /** `output`: from the agent's program; `decision`: by agentd or the user. */
+  /** `output`: the agent's program wrote it; `decision`: agentd or the user made it. */
   readonly what: "output" | "decision"
   readonly level: Level
   readonly text: string
@@ -40,7 +40,7 @@ interface Begin {
   readonly turnId: string
   readonly input: string
   readonly messageIds: ReadonlyArray<string>
-  /** True if the run begins with this turn: then the turn's id is the run's id. */
+  /** True if the turn is the beginning of a run; its id is then the run's id. */
   readonly isRun: boolean
   /** True if the beginning of this turn was already shown, together with its run. */
   readonly isTold: boolean
@@ -50,14 +50,14 @@ interface Over {
   readonly turnId: string
   /** True if the turn's messages are queued again. */
   readonly isAgain: boolean
-  /** The answer, partial answer or reason, even if it was already shown. */
+  /** The answer, the partial answer, or the reason, even if it was already shown. */
   readonly output: string
   /** Duration in ms; undefined if the view did not see the turn begin. */
   readonly took: number | undefined
-  /** Used tokens and money as text, with a leading space; empty if unknown. */
+  /** Tokens and money used by the turn, as text with a leading space; empty if unknown. */
   readonly usage: string
 }
-/** An answer to a call that asked. `answers`: the answers to the call's questions. */
+/** An answer to a tool call that asked the user. `answers`: the user's answers to the call's questions. */
 interface Answered {
   readonly id: string
   readonly by: string
@@ -65,7 +65,7 @@ interface Answered {
   readonly reason: string
   readonly answers?: ReadonlyArray<string> | undefined
 }
-/** A change of messages that no turn carries, or that are asked again under another id. */
+/** A change of messages that no turn is processing, or that are asked again under another id. */
 interface InboxMove {
   readonly did: "withdrawn" | "dropped" | "asked again" | "dismissed"
   readonly messages: ReadonlyArray<{ readonly from: string; readonly to?: string }>
@@ -73,9 +73,11 @@ interface InboxMove {
 
 export type Item =
   | Is<"begin", Begin>
-  /** A piece of an answer or a thought; the next piece continues it. */
+  /** A piece of an answer or a thought, which the next piece continues. */
   | Is<"piece", { of: "answer" | "thought" }>
-  /** `runId`: set for runes of an older agentd, whose runs without turns answered this way. */
+  /**
+   * An answer without pieces. `runId`: set for runes of an older agentd, in which runs without turns answered this way.
+   */
   | Is<"answer", { runId?: string }>
   | Is<"printed", { isError: boolean; runId: string }>
   | Is<"over", Over>
@@ -106,10 +108,10 @@ export const SHOWN: ReadonlyArray<string> = [
   ...names("worker", "started", "moved"),
   "inbox.received"
 ]
-/** Kinds that arrive in pieces while a turn or call is running, and are not needed afterwards. */
+/** Kinds of runes that are written piece by piece during a turn or call, and are not needed afterwards. */
 const PASSING: ReadonlyArray<string> = ["turn.assistant_delta", "run.thought", "tool.progress"]
 export const KEPT: ReadonlyArray<string> = SHOWN.filter((kind) => !PASSING.includes(kind))
-/** All kinds that are read; some of them only change items that were shown before. */
+/** All kinds of runes that are read. Some of them only change items that are already shown. */
 export const KINDS: ReadonlyArray<string> = [
   ...SHOWN,
   ...names("inbox", "withdrawn", "dropped", "asked_again", "dismissed"),
@@ -118,28 +120,28 @@ export const KINDS: ReadonlyArray<string> = [
 
 const known = new Set(KINDS)
 
-/** Undefined for an unknown kind, and for a payload that was erased or archived. */
+/** The rune with its type. Undefined for an unknown kind, and for a payload that was erased or archived. */
 const read = (rune: Rune): Known | undefined => {
   const [first] = Object.entries(rune.payload)
   const isGone = first === undefined || (first[0] === "archived" && first[1] === true)
   return known.has(rune.kind) && !isGone ? (rune as unknown as Known) : undefined
 }
 
-/** A provider's or a tool's value as text. */
+/** A value from a provider or a tool, as text. */
 export const textOf = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
 const numberOf = (value: unknown): number => (typeof value === "number" ? value : 0)
 
-/** The agent whose machine wrote the rune; each tool call is a machine of its own. */
+/** The agent whose state machine wrote the rune. Each tool call has a state machine of its own. */
 export const agentOf = ({ actor }: Pick<Rune, "actor">): string => {
   const from = actor.indexOf("/") + 1
   return actor.startsWith("tool/") ? actor.slice(from, actor.lastIndexOf("/")) : actor.slice(from)
 }
 
-/** Statuses of calls that were stopped and did not fail. */
+/** Statuses of calls that were stopped but have not failed. */
 const CALLED_OFF: ReadonlySet<string> = new Set(["cancelled", "denied"])
 
-/** `1200 tokens in, 56 out, $0.02`: only the known parts. */
+/** Usage as text: `1200 tokens in, 56 out, $0.02`. Unknown parts are omitted. */
 const usageOf = (usage: unknown): string => {
   const of = (typeof usage === "object" && usage !== null ? usage : {}) as { readonly [name: string]: unknown }
   const [input = 0, output = 0, usd = 0] = ["inputTokens", "outputTokens", "usd"].map((name) => numberOf(of[name]))
@@ -151,8 +153,8 @@ const usageOf = (usage: unknown): string => {
 }
 
 /**
- * The turn that begins with a rune. A run's first turn begins with the run, not when the run counts as started: a
- * command must stay alive for a moment for that, and can have printed much by then.
+ * The turn that begins with a rune. The first turn of a run begins with the run itself. The run counts as started only
+ * after its command has stayed alive for a moment, and by then the command can have printed a lot.
  */
 const beginOf = (rune: Known): Begin | undefined => {
   if (rune.kind === "turn.started") {
@@ -165,7 +167,7 @@ const beginOf = (rune: Known): Begin | undefined => {
   return { turnId: runId, input: textOf(prompt), messageIds: [], isRun: true, isTold: false }
 }
 
-/** The id of the turn that begins with a rune; undefined if none does. */
+/** The id of the turn that begins with a rune; undefined if no turn does. */
 export const beginsTurn = (any: Rune): string | undefined => {
   const rune = read(any)
   return rune === undefined ? undefined : attempt(() => beginOf(rune))?.turnId
@@ -207,7 +209,7 @@ export class ConversationView {
   private begun: string | null = null
   private run = ""
 
-  /** None if a newer agentd wrote the rune in another form. */
+  /** The items of a rune. Empty if a newer agentd wrote the rune in another form. */
   feed(any: Rune): ReadonlyArray<Item> {
     const rune = read(any)
     const told = rune === undefined ? undefined : attempt(() => this.of(rune))
@@ -247,7 +249,7 @@ export class ConversationView {
     }
   }
 
-  /** A run without turns prints its answer this way; the answer of a turn was already streamed. */
+  /** An answer that a run without turns has printed. The answer of a turn has already been streamed. */
   private printed({ runId, source, text }: Of<"run.output">["payload"]): ReadonlyArray<Told> {
     if (source === "assistant") return this.streamed === null ? [{ is: "answer", runId, ...output, text }] : []
     // the output of a command is its answer

@@ -1,5 +1,5 @@
 /**
- * CostMessages: rows about spending and its limits, as sent over the control socket.
+ * CostMessages: rows about spending and its limits, in the form in which they are sent over the control socket.
  */
 import { Schema } from "effect"
 import type { Cost, Limited } from "../domain/SpendingLimits.ts"
@@ -10,16 +10,16 @@ export type CostKey = (typeof COST_KEYS)[number]
 
 const key = Schema.optionalKey(Schema.String)
 
-/** Only the requested keys are set. */
+/** Spending by the requested keys. Other keys are not set. */
 export const CostRow = Schema.Struct({
   project: key,
   /** The agent, as `project/agent`. */
   agent: key,
   /** Name of the model; empty if the agent did not report it. */
   model: key,
-  /** The day, such as "2026-11-24"; only the month if the day is long ago. */
+  /** The day, such as "2026-11-24". If the day is long ago, only its month. */
   day: key,
-  /** The hour, such as "2026-11-24T07"; only the newest hours are known. */
+  /** The hour, such as "2026-11-24T07". Only the newest hours are known. */
   hour: key,
   /** Id of the goal; empty if the spending belongs to no goal. */
   goal: key,
@@ -30,9 +30,12 @@ export const CostRow = Schema.Struct({
   cacheWrite: Schema.Finite,
   usd: Schema.Finite,
   unpriced: Schema.Finite,
-  /** Estimated tokens, which no answer reported; undefined if there are none. */
+  /** Number of tokens that were estimated because no answer reported them; undefined if there are none. */
   estimated: Schema.optionalKey(Schema.Finite),
-  /** Reported spending that is not possible in the agents' time. Counts only against their own budgets. */
+  /**
+   * Reported spending that is impossible in the time that the agents ran. It counts only against the agents' own
+   * budgets.
+   */
   unlikely: Schema.optionalKey(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite }))
 })
 export type CostRow = typeof CostRow.Type
@@ -65,7 +68,7 @@ const sum = (a: Sums, b: Sums): Sums => ({
       })
 })
 
-/** The day of an hour; a day or a month is unchanged. */
+/** The day that contains an hour. A day or a month is returned unchanged. */
 const dayIn = (day: string): string => day.slice(0, 10)
 
 export const LimitRow = Schema.Struct({
@@ -85,7 +88,10 @@ export type LimitRow = typeof LimitRow.Type
 
 const WHOSE = ["machine", "project", "agent"]
 
-/** Machine first, then projects, then agents, each by the spent share. `projects`: names by conversation. Pure. */
+/**
+ * The limits of the machine, then of projects, then of agents, each sorted by the spent share. `projects`: names by
+ * conversation. Pure.
+ */
 export const limitsOf = (
   limits: ReadonlyArray<Limited>,
   projects: ReadonlyMap<string, string>
@@ -101,7 +107,7 @@ export const limitsOf = (
     .toSorted((a, b) => WHOSE.indexOf(a.whose) - WHOSE.indexOf(b.whose) || b.spent * a.limit - a.spent * b.limit)
     .slice(0, MOST)
 
-/** Sums by the requested keys, sorted by them. `projects`: project names by conversation. Pure. */
+/** Sums of spending by the requested keys, sorted by these keys. `projects`: project names by conversation. Pure. */
 export const grouped = (
   costs: ReadonlyArray<Cost>,
   by: ReadonlyArray<CostKey>,

@@ -9,14 +9,17 @@ import { AccountRow } from "./AccountMessages.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
 
-/** The parts of a rune that an erasure deletes: names of fields and a size, never the texts. */
+/** The parts of a rune that an erasure deletes: names of fields and a size, but not the content. */
 export const Erasable = Schema.Struct({
   eventId: Schema.Int,
   stream: Schema.String,
   kind: Schema.String,
   fields: Schema.Array(Schema.String),
   size: Schema.Int,
-  /** Other runes that repeat the texts; after an erasure, those erased with it. Undefined from an older daemon. */
+  /**
+   * Other runes that contain the same content. After an erasure, the ones that were erased with it. Undefined from an
+   * older daemon.
+   */
   also: Schema.optionalKey(Schema.Array(Schema.Struct({ eventId: Schema.Int, kind: Schema.String }))),
   more: Schema.optionalKey(Schema.Boolean)
 })
@@ -26,7 +29,7 @@ export const Check = Schema.Struct({
   name: Schema.String,
   level: Schema.Literals(["ok", "warn", "fail"]),
   detail: Schema.String,
-  /** Null if there is no problem. */
+  /** The remedy for a problem; null if there is no problem. */
   remedy: Schema.NullOr(Schema.String)
 })
 export type Check = typeof Check.Type
@@ -43,12 +46,15 @@ export type OwnConfigTrouble = typeof OwnConfigTrouble.Type
 export const DaemonStatus = Schema.Struct({
   pid: Schema.Int,
   version: Schema.String,
-  /** True if another program version was installed in place of the daemon's. Undefined: no, or an older daemon. */
+  /** True if the daemon's program was replaced by another version. Undefined if it was not, or from an older daemon. */
   replaced: Schema.optionalKey(Schema.Boolean),
   ownConfig: Schema.optionalKey(OwnConfigTrouble),
-  /** Set if the keeper of runs cannot be reached: why, and since when, ms since the epoch. */
+  /** Present if the keeper of runs cannot be reached: the reason, and since when, in ms since the epoch. */
   keeper: Schema.optionalKey(Schema.Struct({ message: Schema.String, since: Schema.Finite })),
-  /** Zone for times that name none. `doubt`: why it is a guess, null if certain. Undefined from an older daemon. */
+  /**
+   * Time zone for times that name no zone. `doubt`: why the zone is a guess; null if it is certain. Undefined from an
+   * older daemon.
+   */
   zone: Schema.optionalKey(Schema.Struct({ name: Schema.String, doubt: Schema.NullOr(Schema.String) })),
   /** When the daemon started, ms since the epoch. */
   startedAt: Schema.Finite,
@@ -61,15 +67,15 @@ export const DaemonStatus = Schema.Struct({
       streams: Schema.Int,
       read: Schema.Int,
       runes: Schema.Int,
-      /** Streams that cannot be read and were left out. */
+      /** Streams that could not be read and were left out. */
       unreadable: Schema.Array(Schema.Struct({ stream: Schema.String, message: Schema.String })),
       /** Parts of streams that were left out. Undefined from an older daemon. */
       aside: Schema.optionalKey(
         Schema.Array(Schema.Struct({ stream: Schema.String, part: Schema.String, message: Schema.String }))
       ),
-      /** Description of acknowledged runes that are missing; undefined if none is. */
+      /** Description of acknowledged runes that are missing from the log; undefined if none are missing. */
       behind: Schema.optionalKey(Schema.String),
-      /** Archives of an older agentd that could not be restored into the log, as text: one line per conversation. */
+      /** Archives of an older agentd that could not be restored into the log: one line for each conversation. */
       archives: Schema.optionalKey(Schema.String),
       /** Parts of the daemon that are not ready yet. */
       waiting: Schema.Array(Schema.String)
@@ -78,16 +84,19 @@ export const DaemonStatus = Schema.Struct({
   supervision: Schema.Struct({
     by: Schema.Literals(["systemd", "detached", "foreground"]),
     unit: Schema.NullOr(Schema.String),
-    /** The evidence for `by`. */
+    /** The evidence from which `by` was determined. */
     restsOn: Schema.String
   }),
   log: Schema.Struct({
-    /** The highest eventId that is durable. */
+    /** The highest eventId among durable runes. */
     head: Schema.Int,
     bytes: Schema.Finite,
-    /** Bytes of the segments, into which the oldest runes are moved. Undefined from an older daemon. */
+    /** Size in bytes of the segments, to which the oldest runes are moved. Undefined from an older daemon. */
     sealed: Schema.optionalKey(Schema.Finite),
-    /** eventId of the oldest rune, if the user's setting had older ones deleted. Undefined if none was deleted. */
+    /**
+     * eventId of the oldest rune, if older ones were deleted according to the user's setting. Undefined if none were
+     * deleted.
+     */
     begins: Schema.optionalKey(Schema.Int),
     /** Result of the last check of the whole log; null if there was none. Undefined from an older daemon. */
     checked: Schema.optionalKey(
@@ -97,12 +106,12 @@ export const DaemonStatus = Schema.Struct({
           at: Schema.Finite,
           runes: Schema.Int,
           problems: Schema.Int,
-          /** Null if there is no problem. */
+          /** Description of the first problem; null if there is none. */
           first: Schema.NullOr(Schema.String)
         })
       )
     ),
-    /** Growth in bytes per day; null if it is too early to tell. */
+    /** Growth in bytes per day; null if the log is too young to tell. */
     perDay: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
     /** Free bytes on the disk; null if unknown. */
     free: Schema.optionalKey(Schema.NullOr(Schema.Finite))
@@ -114,9 +123,11 @@ export const DaemonStatus = Schema.Struct({
     failed: Schema.Int,
     lastSentAt: Schema.NullOr(Schema.Finite),
     lastError: Schema.NullOr(Schema.String),
-    /** Since when mail cannot be sent, ms since the epoch. Undefined if it can, or if an older log does not tell. */
+    /**
+     * Since when mail cannot be sent, ms since the epoch. Undefined if it can be sent, or if an older log does not say.
+     */
     failsSince: Schema.optionalKey(Schema.Finite),
-    /** True if the numbers are not counted yet, because queued mails are still being read. */
+    /** True if the numbers are not known yet, because queued mails are still being read. */
     unread: Schema.optionalKey(Schema.Boolean),
     /** The eventId of the newest alert rune; 0 before the first. */
     restsOn: Schema.Int
@@ -125,7 +136,7 @@ export const DaemonStatus = Schema.Struct({
   http: Schema.optionalKey(
     Schema.Struct({
       socket: Schema.NullOr(Schema.String),
-      /** Null if no port is configured. */
+      /** The configured port; null if none is configured. */
       port: Schema.NullOr(Schema.Int),
       listening: Schema.Boolean,
       /** Why the daemon does not listen on its port; null if it listens, or has no port. */
@@ -157,11 +168,11 @@ export type WordCount = typeof WordCount.Type
 
 export const StatusReply = Schema.Struct({
   daemon: DaemonStatus,
-  /** ms since the daemon started, by the daemon's own clock. */
+  /** Time since the daemon started, in ms, by the daemon's own clock. */
   uptime: Schema.Finite,
   projects: Schema.Array(ProjectInfo),
   states: Schema.Array(StateCount),
-  /** The counts by word instead of by state. Undefined from an older daemon. */
+  /** The numbers of agents by status word, not by state. Undefined from an older daemon. */
   words: Schema.optionalKey(Schema.Array(WordCount)),
   /** Accounts with model providers about which something was reported. Undefined from an older daemon. */
   accounts: Schema.optionalKey(Schema.Array(AccountRow))
@@ -172,12 +183,12 @@ export const WhyReply = Schema.Struct({
   agent: AgentInfo,
   /** Newest line last. */
   lines: Schema.Array(WhyLine),
-  /** Null if there is no next step. */
+  /** The next step for the user; null if there is none. */
   advice: Schema.NullOr(Schema.String)
 })
 export type WhyReply = typeof WhyReply.Type
 
-/** Why an agent or a goal is in its state: one of the two is set. */
+/** Explains the state of an agent or of a goal. Exactly one of `agent` and `goal` is set. */
 export const ExplainReply = Schema.Struct({
   agent: Schema.optionalKey(AgentInfo),
   goal: Schema.optionalKey(GoalInfo),
@@ -196,7 +207,7 @@ export const VerifyEvent = Schema.Union([
     runes: Schema.Int,
     streams: Schema.Int,
     erased: Schema.Array(Schema.Struct({ eventId: Schema.Int, stream: Schema.String })),
-    /** The oldest rune of the log, if older ones were deleted because of the user's setting. */
+    /** The oldest rune of the log, if older ones were deleted according to the user's setting. */
     begins: Schema.optionalKey(Schema.Struct({ eventId: Schema.Int, at: Schema.Finite, by: Schema.String })),
     problems: Schema.Array(
       Schema.Struct({
@@ -219,7 +230,7 @@ export const selection = {
   stream: Schema.optional(Bounds.name),
   agent: Schema.optional(Bounds.name),
   kinds: Schema.optional(Bounds.list(Bounds.name, Limits.kinds, "Ask for fewer kinds, or for all of them.")),
-  /** Only the newest `tail` matching runes. */
+  /** Only the newest `tail` runes that match. */
   tail: Schema.optional(Bounds.between(0, Limits.tail, "Ask for fewer, or leave it out to read everything.")),
   internal: Schema.optional(Schema.Boolean),
   follow: Schema.Boolean,

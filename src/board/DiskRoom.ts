@@ -1,6 +1,6 @@
 /**
- * DiskRoom: how long the free disk space lasts at the log's current growth, and whether that is too short. Pure and
- * small, because the quick entry loads it.
+ * DiskRoom: computes how long the free disk space will last at the log's current growth, and whether that is too short.
+ * Pure and small, because the CLI's quick entry loads it.
  */
 
 export interface Room {
@@ -8,19 +8,19 @@ export interface Room {
   readonly free?: number | null
 }
 
-/** Number of free bytes below which the user is notified, whatever the growth is. */
+/** If fewer bytes than this are free, the user is notified, whatever the growth is. */
 const LITTLE = 1_000_000_000
 /** If the disk will be full within this number of days, the user is notified, too. */
 const DAYS = 7
 
-/** Days until the disk is full; undefined if unknown, or if the log does not grow. */
+/** Number of days until the disk is full. Undefined if it is unknown, or if the log does not grow. */
 export const daysLeft = ({ free, perDay }: Room): number | undefined =>
   typeof free !== "number" || typeof perDay !== "number" || perDay <= 0 ? undefined : free / perDay
 
 export const isShort = (room: Room): boolean =>
   (typeof room.free === "number" && room.free < LITTLE) || (daysLeft(room) ?? Number.POSITIVE_INFINITY) < DAYS
 
-/** "for 3 days"; undefined if unknown, or longer than ten years. */
+/** Text such as "for 3 days". Undefined if the time is unknown, or longer than ten years. */
 export const lasts = (room: Room): string | undefined => {
   const days = daysLeft(room)
   if (days === undefined || days > 3_650) return undefined

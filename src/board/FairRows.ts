@@ -2,12 +2,14 @@
 import * as BoardRow from "../domain/BoardRow.ts"
 import type { WaitingRow } from "./WaitingMessages.ts"
 
-/** Maximum number of rows of one agent that are sorted by time. */
+/** Maximum number of rows of one agent that are sorted by time together with the rows of others. */
 const MAX_OF_ONE = 20
 
 interface Fair {
   readonly first: ReadonlyArray<WaitingRow>
-  /** Further rows of agents that have more: after the first rows of all agents, in rounds of 20 per agent. */
+  /**
+   * Further rows of agents that have more rows. They follow the first rows of all agents, in rounds of 20 per agent.
+   */
   readonly further: ReadonlyArray<WaitingRow>
 }
 

@@ -1,9 +1,9 @@
 /**
  * LiveBoard: the current board, and its changes, for all subscribers.
  *
- * Guarantees: without subscribers it costs nothing; many subscribers cost little more than one. A rune that changes a
- * row is reported within one pause, and a burst of runes is reported as one change. A change without a rune of its own
- * is reported within two seconds.
+ * Guarantees: without subscribers the board is not read; many subscribers cost little more than one. A rune that
+ * changes a row is reported within one pause, and a burst of runes is reported as one change. A change without a rune
+ * of its own is reported within two seconds.
  *
  * A rune causes a read of only those rows that it affects. All other rows are read in turns, so that no read delays the
  * subscribers for long. Reads of all rows and reads of some rows each take at most a tenth of a core. A slow subscriber
@@ -22,25 +22,28 @@ import * as BoardSections from "./BoardSections.ts"
 import { type Facts, headOf, Shown, Told } from "./SubscriberRows.ts"
 import type { Given } from "./WaitingList.ts"
 
-/** Minimum time between two reads of the board, in ms, so that a burst of runes causes one read. */
+/** Minimum time between two reads of the board, in ms, so that a burst of runes causes only one read. */
 const PAUSE = 15
-/** Reads of all rows, and reads of some rows, each take at most 1/SHARE of the time. */
+/** Reads of all rows, and reads of some rows, each take at most 1/SHARE of the total time. */
 const SHARE = 10
 const EVERY = "2 seconds"
-/** Number of turns in which all rows are read once. */
+/** Number of turns in which every row is read once. */
 const TURNS = 5
 /** Maximum age of the cached spending, ms. */
 const SPENT_FOR = 5_000
 
 export interface Options {
-  /** `all`: include things that ended long ago. */
+  /** Reads all facts of the board. `all`: includes agents and goals that ended long ago. */
   readonly given: (all: boolean) => Effect.Effect<Given & { readonly startedAt: number }>
   readonly parts: (parts: BoardSections.Parts) => Effect.Effect<BoardSections.News>
-  /** The live agents. Some become alive without a rune, for example when a daemon restores its state. */
+  /**
+   * Addresses of the live agents. Some agents become alive without a rune, for example when a daemon restores its
+   * state.
+   */
   readonly addresses: Effect.Effect<ReadonlyArray<Address>>
   readonly log: EventLog["Service"]
   readonly allowances: Allowances
-  /** How often the board is searched for changes without a rune, such as the end of a wait. */
+  /** Interval at which the board is searched for changes without a rune, such as the end of a wait. */
   readonly every?: Duration.Input
 }
 
@@ -66,7 +69,7 @@ const spending = (allowances: Allowances) => {
   })
 }
 
-/** The parts to read next, and when. Times are in ms of the monotonic clock. */
+/** The parts of the board to read next, and when to read them. Times are in ms of the monotonic clock. */
 class Pace {
   private parts = BoardSections.NOTHING
   /** Earliest time of the next full read, and of the next partial read. */
@@ -76,7 +79,7 @@ class Pace {
     this.parts = BoardSections.join(this.parts, parts)
   }
 
-  /** Undefined if there is nothing to read. */
+  /** When the next parts must be read; undefined if there are none. */
   get due(): number | undefined {
     const { all, some } = this.free
     const due = [...(this.parts.all ? [all] : []), ...(BoardSections.hasSome(this.parts) ? [some] : [])]
@@ -93,7 +96,7 @@ class Pace {
 
   looked({ all, inTurn }: BoardSections.Parts, began: number, ended: number): void {
     const rest = Math.max(PAUSE, (ended - began) * SHARE)
-    // a read in turn can wait for disks: its duration must not delay the reads that runes cause
+    // a read in turn can wait for disks, and its duration must not delay the reads that runes cause
     this.free.some = ended + (all || inTurn ? PAUSE : rest)
     if (all) this.free.all = ended + rest
   }
@@ -113,7 +116,7 @@ export const make = Effect.fnUntraced(function* ({ addresses, allowances, every 
     return { head: headOf(facts, yield* log.head), rows: rowsOf(facts, at) } satisfies Board
   })
 
-  /** The board after each read; always the same object. */
+  /** The board after each read. All elements are the same object. */
   const looks = Stream.callback<Shown, StorageError>(
     Effect.fnUntraced(function* (queue) {
       const pace = new Pace()
@@ -139,7 +142,8 @@ export const make = Effect.fnUntraced(function* ({ addresses, allowances, every 
       )
 
       const look = Effect.fnUntraced(function* (began: number) {
-        // a rune is published before its actors have moved to their new state, in the same turn of the event loop
+        // when a rune is published, its actors have not moved to their new state yet; they do so in the same turn of
+        // the event loop
         yield* Effect.yieldNow
         const taken = pace.take(began)
         const rune = yield* log.head
@@ -166,7 +170,7 @@ export const make = Effect.fnUntraced(function* ({ addresses, allowances, every 
 
   return {
     now,
-    /** The whole board first, then the changes. */
+    /** The whole board at first, then its changes. */
     news: Stream.suspend(() => {
       const told = new Told()
       return Stream.flatMap(shared, (shown) => Stream.fromIterable(told.news(shown)))

@@ -1,8 +1,8 @@
 /**
  * LogReader: reads the rune log for a client.
  *
- * Guarantees: runes come oldest first. A reader that follows gets each later rune once, without a gap. A rune with the
- * visibility `secret` is never returned, an internal one only if requested.
+ * Guarantees: runes come oldest first. A reader that follows the log gets each later rune once, without a gap. A rune
+ * with the visibility `secret` is never returned, an internal one only if requested.
  */
 import { Effect, Stream } from "effect"
 import { inboxName, workerName } from "../agents/machines/AgentStates.ts"
@@ -10,7 +10,10 @@ import type { Rune } from "../core/event-log/Rune.ts"
 import type { EventLog, Selection, StorageError } from "../core/event-log/EventLog.ts"
 import { Limits } from "./Limits.ts"
 
-/** Names of the machines that write an agent's runes; each of its tool calls is a machine of its own. */
+/**
+ * Names of the state machines that write an agent's runes. Each of the agent's tool calls has a state machine of its
+ * own.
+ */
 export const actorsOf = (agent: string): ReadonlyArray<string> => [
   workerName(agent),
   inboxName(agent),
@@ -18,7 +21,10 @@ export const actorsOf = (agent: string): ReadonlyArray<string> => [
   `tool/${agent}/`
 ]
 
-/** A kind that is not in `known`, because a newer program wrote it, counts as internal. */
+/**
+ * Returns a function that tells whether a client may see a rune. A kind that is not in `known` counts as internal,
+ * because a newer program wrote it.
+ */
 export const open = (known: ReadonlyArray<string>, internal = false) => {
   const kinds = new Set(known)
   return (rune: Rune): boolean =>
@@ -27,7 +33,10 @@ export const open = (known: ReadonlyArray<string>, internal = false) => {
 
 const sizeOf = ({ payload }: Rune): number => JSON.stringify(payload).length
 
-/** Groups runes, in their order, so that each group fits into one line to a client. A group has at least one rune. */
+/**
+ * Groups runes, without changing their order, so that each group fits into one line to a client. A group has at least
+ * one rune.
+ */
 const lines = (runes: ReadonlyArray<Rune>): ReadonlyArray<[Rune, ...Array<Rune>]> => {
   const made: Array<[Rune, ...Array<Rune>]> = []
   let left = 0
@@ -45,7 +54,7 @@ const lines = (runes: ReadonlyArray<Rune>): ReadonlyArray<[Rune, ...Array<Rune>]
   return made
 }
 
-/** The newest `count` runes that are shown, or all if there are fewer. */
+/** The newest `count` runes that the client may see, or all if there are fewer. */
 const newest = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   selection: Selection,
@@ -60,7 +69,7 @@ const newest = Effect.fnUntraced(function* (
   }
 })
 
-/** The runes of a selection, oldest first. With `follow`, later runes come after them, without gap or duplicate. */
+/** The runes of a selection, oldest first. With `follow`, later runes are added, without a gap or a duplicate. */
 export const select = (...args: Parameters<typeof selected>): Stream.Stream<Rune, StorageError> =>
   Stream.flattenArray(Stream.flatMap(Stream.chunks(selected(...args)), (runes) => Stream.fromIterable(lines(runes))))
 
@@ -80,7 +89,7 @@ const selected = (
       const head = yield* log.head
       const found = yield* newest(log, selection, count, isShown)
       if (!options.follow) return Stream.fromIterable(found)
-      // runes that were appended during the search come from the subscription
+      // the subscription returns the runes that were appended during the search
       const before = found.filter(({ eventId }) => eventId <= head)
       const after = Math.max(selection.after ?? 0, head)
       return Stream.concat(Stream.fromIterable(before), Stream.filter(log.subscribe({ ...selection, after }), isShown))

@@ -14,7 +14,7 @@ import type { DaemonStatus } from "./DaemonMessages.ts"
 const DAY = Duration.toMillis(Duration.days(1))
 const HOUR = Duration.toMillis(Duration.hours(1))
 
-/** Bytes on the disk that this user can still use; null if unknown. */
+/** Number of free bytes on the disk that this user can use; null if unknown. */
 const freeIn = (folder: string): number | null => {
   try {
     const { bavail, bsize } = statfsSync(folder)
@@ -24,7 +24,7 @@ const freeIn = (folder: string): number | null => {
   }
 }
 
-/** The first rune that is not older than `since`; a guess if the clock was set back. */
+/** The first rune that is not older than `since`. If the clock was set back, the result is only a guess. */
 const firstSince = Effect.fnUntraced(function* (since: number) {
   const log = yield* EventLog
   let [low, high] = [(yield* log.sealed).last + 1, yield* log.head]
@@ -45,7 +45,7 @@ const runesOfDay = Effect.gen(function* () {
   return (((yield* log.head) - first.eventId) * DAY) / (now - first.at)
 })
 
-/** The current size of the log; its growth is measured at most once a minute. `state`: the state directory. */
+/** Measures the current size of the log. Its growth is measured at most once a minute. `state`: the state directory. */
 export const make = Effect.fnUntraced(function* (state: string) {
   const log = yield* EventLog
   const daily = yield* Effect.cachedWithTTL(
@@ -57,7 +57,8 @@ export const make = Effect.fnUntraced(function* (state: string) {
     const { bytes: sealed, deleted } = yield* log.sealed
     const bytes = storeBytes(join(state, "runes.db"))
     const runes = yield* daily
-    // segments are compressed, so a rune of today is counted at the average size of all: it will be moved there, too
+    // segments are compressed, and today's runes will be moved there, too: so they are counted at the average size of
+    // all runes
     const kept = head - deleted
     const perDay = runes === null || kept === 0 ? null : Math.round((runes * (bytes + sealed)) / kept)
     const begins = deleted === 0 ? {} : { begins: deleted + 1 }

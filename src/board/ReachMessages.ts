@@ -1,6 +1,6 @@
 /**
- * ReachMessages: what an agent can reach, as sent over the control socket and as `agentd doctor --security --json`
- * prints it. Later versions only add fields.
+ * ReachMessages: what an agent can reach, in the form in which it is sent over the control socket and printed by
+ * `agentd doctor --security --json`. Later versions only add fields.
  */
 import { Schema } from "effect"
 
@@ -10,11 +10,11 @@ export const AgentReach = Schema.Struct({
   project: Schema.String,
   agent: Schema.String,
   backend: Schema.Literals(["command", "claude", "acp", "model", "exec"]),
-  /** False if no sandbox confines the agent: it has the rights of the daemon's user. */
+  /** False if no sandbox confines the agent, so that it has the rights of the daemon's user. */
   confined: Schema.Boolean,
   by: Schema.NullOr(Schema.Literals(["bubblewrap", "namespaces"])),
   note: Schema.String,
-  /** Why a run would not start; null if it would start. */
+  /** The reason why a run would not start; null if it would start. */
   refused: Schema.NullOr(Schema.String),
   /** Paths; "/" stands for everything that the daemon's user can read. */
   reads: Names,
@@ -23,12 +23,12 @@ export const AgentReach = Schema.Struct({
   network: Schema.Literals(["host", "gateway", "none"]),
   provider: Schema.NullOr(Schema.String),
   keys: Schema.Struct({
-    /** Names of environment variables. */
+    /** Names of the environment variables that contain keys. */
     held: Names,
     putInBy: Schema.NullOr(Schema.Literals(["gateway", "daemon"]))
   }),
   environment: Names,
-  /** Whether the agent can call the daemon with its user's rights. */
+  /** True if the agent can call the daemon with the rights of the daemon's user. */
   control: Schema.Boolean,
   unheld: Names,
   approvals: Schema.Struct({
@@ -37,7 +37,7 @@ export const AgentReach = Schema.Struct({
     never: Names,
     /** Timeout of an approval, ms; null if a call waits until it is answered. */
     timeout: Schema.NullOr(Schema.Finite),
-    /** The calls that the approvals apply to, as text. */
+    /** Description of the calls to which the approvals apply. */
     bind: Schema.String
   }),
   limits: Schema.Struct({
@@ -59,10 +59,10 @@ export const AgentReach = Schema.Struct({
     usd: Schema.NullOr(Schema.Finite),
     /** Budget of running time, ms; null if there is none. */
     wallTime: Schema.NullOr(Schema.Finite),
-    /** The share of the machine that a run may use, as the config sets it. */
+    /** Limits on a run's use of the machine, such as memory, as set in the config. */
     machine: Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Finite, Schema.Boolean]))
   }),
-  /** The rights that the agent has through agentd's own tools. */
+  /** The rights that the agent has when it uses agentd's own tools. */
   may: Names
 })
 export type AgentReach = typeof AgentReach.Type

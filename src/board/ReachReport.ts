@@ -1,6 +1,6 @@
 /**
- * ReachReport: what the agents of a project can reach, as doctor reports it. This covers an agent's sandbox, what it reads,
- * writes, runs and connects to, its keys, its approvals and its limits.
+ * ReachReport: reports what the agents of a project can reach, for `agentd doctor`. The report covers each agent's
+ * sandbox, files, programs, network, keys, approvals and limits.
  *
  * Guarantees: the report contains no value of a variable and no key. If an agent's run would not start, the report says
  * why.
@@ -73,7 +73,7 @@ const settingsOf = (config: AgentConfig) => ({
   may: config.may
 })
 
-/** Also of the agents' fallbacks. A sub-agent reaches what its parent reaches. */
+/** Reports what agents and their fallbacks can reach. A sub-agent can reach the same as its parent. */
 export const of = Effect.fnUntraced(function* (
   projects: ReadonlyArray<Project>,
   { command, environment, socket, state }: World

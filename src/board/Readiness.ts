@@ -1,8 +1,9 @@
 /**
- * Readiness: checks whether everything that a project's agents are configured with exists: their programs, their keys,
- * and a sandbox for agents that need one.
+ * Readiness: checks whether everything exists that the configs of a project's agents require: programs, keys, and a
+ * sandbox for agents that need one.
  *
- * Guarantees: it starts no agent and shows no key. Each thing is reported once, however many agents need it.
+ * Guarantees: it starts no agent and shows no key. Each program, key and sandbox is reported once, however many agents
+ * need it.
  */
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
@@ -19,11 +20,11 @@ export interface Place {
   readonly root: string
   /** The environment that runs inherit. */
   readonly environment: Environment
-  /** Owner of the environment, as a text: "the daemon's". */
+  /** The environment's owner, for messages: "the daemon's". */
   readonly whose: string
 }
 
-/** The first program that a backend runs; the agent itself must find any others. */
+/** The program that a backend starts. If the agent starts further programs, it must find them itself. */
 const programOf = (backend: BackendConfig): { readonly program: string; readonly setting: string } | undefined => {
   switch (backend.type) {
     case "command":
@@ -38,7 +39,7 @@ const programOf = (backend: BackendConfig): { readonly program: string; readonly
   }
 }
 
-/** Searches like a shell: a name in the PATH, a path relative to the agent's folder. */
+/** Finds a program as a shell does: a name in the PATH, a path relative to the agent's folder. */
 export const located = Effect.fnUntraced(function* (program: string, cwd: string, path: string) {
   const fs = yield* FileSystem.FileSystem
   const folders = program.includes("/") ? [cwd] : path.split(":").map((folder) => NodePath.resolve(cwd, folder))
@@ -119,7 +120,7 @@ const keyIn = Effect.fnUntraced(function* (backend: KeyPlace, usual: string, { e
   } satisfies Finding
 })
 
-/** Programs that do not ask for approval unless their own config says so, and that have no mode for asking. */
+/** Programs that ask for no approval unless their own config says so, and that have no mode in which they ask. */
 const UNASKING = /^(opencode|kilo)$/
 
 /** A warning if the agent's program is known not to ask the user for approval of its calls. */
@@ -143,7 +144,7 @@ const named = (agents: ReadonlyArray<Named>): string => {
   return `${names.join(", ")}${more}`
 }
 
-/** The finding on a machine without a sandbox. */
+/** The finding about agents on a machine without a sandbox. */
 const unheld = (agents: ReadonlyArray<Named>, note: string): Check => {
   const required = agents.filter(([, backend]) => holdOf(backend) === "required")
   const on = agents.filter(([, backend]) => holdOf(backend) === "on")

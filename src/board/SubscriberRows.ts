@@ -2,7 +2,7 @@
  * SubscriberRows: the current rows of the board, and which of them each subscriber has received. Pure.
  *
  * Guarantees: an unchanged row is not sent again. A subscriber that received nothing for a while gets the changed rows
- * in their newest form, and the ids of deleted rows. An update costs no more than one pass over the rows.
+ * in their newest form, and the ids of deleted rows. An update takes at most one pass over the rows.
  */
 import type { BoardHead, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
 import * as Rows from "../domain/BoardRow.ts"
@@ -26,7 +26,7 @@ export const headOf = ({ startedAt, today }: Facts, rune: number): BoardHead => 
   today: sum(today.values())
 })
 
-/** The current rows, each with the number of the update that last changed it. */
+/** The current rows, each with the number of the update in which it last changed. */
 export class Shown {
   readonly rows = new Map<string, { row: BoardRow; look: number }>()
   look = 0

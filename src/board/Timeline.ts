@@ -1,9 +1,9 @@
 /**
- * Timeline: numbers the runes that match a filter, and counts them over time. The number of a rune is its place.
+ * Timeline: numbers the runes that match a filter, and counts them over time. The number of a rune is its `place`.
  *
- * Guarantees: without a filter a place costs no search, however long the log is. With a filter, only the newest
- * `MOST_PLACES` matches have places, and a later request continues where an earlier one ended. Each request is a
- * bounded amount of work. No secret rune is returned, and an internal one only if requested.
+ * Guarantees: without a filter a place is found without a search, however long the log is. With a filter, only the
+ * newest `MOST_PLACES` matches have places, and a later request continues the search of an earlier one. Each request is
+ * a bounded amount of work. No secret rune is returned, and an internal one only if requested.
  */
 import { Clock, Effect } from "effect"
 import type { Agents } from "../projects/service/Agents.ts"
@@ -25,14 +25,14 @@ const HOUR = 3_600_000
 const MOST_SAID = 160
 const MOST_PAYLOAD = 16_384
 
-/** Maximum number of filters whose places are remembered, and of remembered boundaries of time spans. */
+/** Maximum number of filters whose places are cached, and of boundaries of time spans that are cached. */
 const MAX_FILTERS = 8
 const MAX_BOUNDARIES = 4_096
 
-/** Maximum number of runes between a rune and its cause; a cause further back is not searched for. */
+/** Maximum number of runes between a rune and its cause. A cause further back is not found. */
 const FAR = 20_000
 
-/** Payload fields with readable texts, the most informative first. */
+/** Names of payload fields with readable text, the most informative first. */
 const SAYS = ["text", "message", "error", "reason", "headline", "summary", "title", "goal", "tool", "name", "taskId"]
 
 const texts = (payload: object): string | undefined => {
@@ -43,7 +43,10 @@ const texts = (payload: object): string | undefined => {
   return undefined
 }
 
-/** The beginning of the first readable text in the payload, or in one of its parts; empty if there is none. Pure. */
+/**
+ * The beginning of the first readable text in the payload or in one of the payload's objects; empty if there is none.
+ * Pure.
+ */
 export const saysOf = (payload: Rune["payload"]): string => {
   const parts = [payload, ...Object.values(payload).filter((value) => typeof value === "object" && value !== null)]
   for (const part of parts) {
@@ -63,11 +66,11 @@ const rowOf = (rune: Rune, place: number): TimelineRow => {
   return { place, eventId, at, stream, seq, actor, kind, from, to, trigger, cause, says: saysOf(payload) }
 }
 
-/** The requested kinds, with prefixes such as `tool.` expanded. Pure. */
+/** The requested kinds, with prefixes such as `tool.` replaced by the kinds that begin with them. Pure. */
 export const kindsOf = (asked: ReadonlyArray<string>, known: ReadonlyArray<string>): ReadonlyArray<string> =>
   asked.flatMap((kind) => (kind.endsWith(".") ? known.filter((name) => name.startsWith(kind)) : [kind]))
 
-/** How many of the sorted positions are below the given one. Pure. */
+/** Number of the sorted positions that are below the given one. Pure. */
 export const below = (positions: ReadonlyArray<number>, position: number): number => {
   let [low, high] = [0, positions.length]
   while (low < high) {
@@ -78,12 +81,12 @@ export const below = (positions: ReadonlyArray<number>, position: number): numbe
   return low
 }
 
-/** The places of the runes that match a request. */
+/** The places (numbers) of the runes that match a request. */
 interface Places {
   readonly total: number
   readonly more: boolean
   readonly position: (place: number) => number
-  /** Number of places before a position (`eventId`) in the log. */
+  /** Number of matches before a position (`eventId`) in the log. */
   readonly before: (position: number) => number
 }
 
@@ -95,7 +98,7 @@ interface Known {
 
 type Log = EventLog["Service"]
 
-/** Adds an entry to the map and keeps only the newest ones. */
+/** Adds an entry to a map. If the map is then too large, removes the oldest entry. */
 const remember = <K, V>(map: Map<K, V>, key: K, value: V, most: number): V => {
   map.delete(key)
   map.set(key, value)
@@ -119,7 +122,7 @@ const selectionsOf = Effect.fnUntraced(function* (
   return [{ ...selection, actors: actorsOf(agent.agent) }]
 })
 
-/** Results are remembered. */
+/** Finds the places of runes. Results are cached. */
 const placing = (log: Log) => {
   const filters = new Map<string, Known>()
   const filtered = Effect.fnUntraced(function* (selections: ReadonlyArray<Selection>, head: number) {
@@ -151,20 +154,20 @@ const placing = (log: Log) => {
   })
 }
 
-/** A number of few digits that is at least `n` and at most a quarter larger. Pure. */
+/** A number with few digits that is at least `n` and at most a quarter larger. Pure. */
 export const roundUp = (n: number): number => {
   const ten = 10 ** Math.floor(Math.log10(n))
   const steps = [1, 1.2, 1.5, 1.8, 2.2, 2.6, 3, 3.7, 4.5, 5.5, 6.7, 8, 10]
   return Math.ceil((steps.find((step) => step * ten >= n) ?? 10) * ten)
 }
 
-/** The places between two positions in the log: from `first` to before `end`. Pure. */
+/** The places of runes in a part of the log: from position `first` to before position `end`. Pure. */
 export const between = (places: Places, first: number, end: number): Places => {
   const offset = places.before(first)
   const total = Math.max(0, places.before(end) - offset)
   return {
     total,
-    // older matches without a place lie before the first one that has a place
+    // matches without a place are older than the first match that has one
     more: places.more && offset === 0,
     position: (place) => places.position(offset + place),
     before: (position) => Math.min(total, Math.max(0, places.before(position) - offset))
@@ -180,7 +183,7 @@ const counting = (log: Log) => {
     const at = (yield* log.get(position))?.at ?? 0
     return remember(times, position, at, MAX_BOUNDARIES)
   })
-  /** The first position of that time or later; `head + 1` if there is none. */
+  /** The first position in the log at `time` or later; `head + 1` if there is none. */
   const positionAt = Effect.fnUntraced(function* (time: number, first: number, head: number) {
     let [low, high] = [first, head + 1]
     while (low < high) {
@@ -199,8 +202,8 @@ const counting = (log: Log) => {
     const now = yield* Clock.currentTimeMillis
     const until = question.until ?? now
     const least = Math.max(1, Math.ceil((until - (question.since ?? until - HOUR)) / BUCKETS))
-    // if the request has no end, spans have a round length and begin at round times, so a later request reuses their
-    // boundaries
+    // if the request names no end, time spans have a round length and begin at round times, so that a later request can
+    // reuse their boundaries
     const width = question.until === undefined ? roundUp(least) : least
     const since =
       question.until === undefined ? (Math.floor(until / width) - BUCKETS + 1) * width : until - BUCKETS * width
@@ -235,7 +238,7 @@ const causesOf = Effect.fnUntraced(function* (log: Log, eventId: number, isShown
   return { rune: { ...rowOf(rune, 0), payload }, chain, more: at.cause !== null } satisfies Causes
 })
 
-/** `kinds`: all kinds that this daemon writes. */
+/** Makes the timeline. `kinds`: all kinds of runes that this daemon writes. */
 export const make = (log: Log, agents: Agents["Service"], kinds: ReadonlyArray<string>) => {
   const placesOf = placing(log)
   const { density: densityOf, positionAt } = counting(log)

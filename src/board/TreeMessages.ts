@@ -1,5 +1,6 @@
 /**
- * TreeMessages: the supervision tree as sent over the control socket, built from the reports of supervisors.
+ * TreeMessages: the supervision tree in the form in which it is sent over the control socket. It is built from reports
+ * of supervisors.
  */
 import { Schema } from "effect"
 import type { Inspection, Observed, Part } from "../core/supervision/Observation.ts"
@@ -13,13 +14,13 @@ export const TreeRow = Schema.Struct({
   kind: Schema.Literals(["supervisor", "worker", "actor"]),
   /** Id of a child, or address of an actor. */
   name: Schema.String,
-  /** "running", "restarting", "stopping", "down" or "abandoned"; null for an actor, which runs with its scope. */
+  /** "running", "restarting", "stopping", "down" or "abandoned". Null for an actor, which runs as long as its scope. */
   status: Schema.NullOr(Schema.String),
-  /** Name of an actor's state, or a supervisor's strategy. */
+  /** Name of an actor's state, or of a supervisor's strategy. */
   state: Schema.NullOr(Schema.String),
-  /** Messages that wait in an actor's mailbox; null if the part is not an actor. */
+  /** Number of messages in an actor's mailbox; null if the part is not an actor. */
   mailbox: Schema.NullOr(Schema.Int),
-  /** Number of restarts since its supervisor started; null for an actor. */
+  /** Number of restarts since the part's supervisor started; null for an actor. */
   restarts: Schema.NullOr(Schema.Int),
   /** The newest crash; null if there is none. `at`: ms since the epoch */
   crash: Schema.NullOr(Schema.Struct({ ...Timed, message: Schema.String })),
@@ -71,7 +72,7 @@ const rows = ({ crash, id, inside, restarts, status, type }: Observed, depth: nu
   ...below(inside, depth + 1)
 ]
 
-/** The whole tree, each part before its children. */
+/** The whole tree as rows, each part before its children. */
 export const treeOf = (name: string, root: Inspection): ReadonlyArray<TreeRow> =>
   rows(
     {
@@ -86,7 +87,7 @@ export const treeOf = (name: string, root: Inspection): ReadonlyArray<TreeRow> =
     0
   )
 
-/** The parts with this name, each with its descendants; an actor also matches by the end of its address. */
+/** The parts with this name, each with its descendants. For an actor, the end of its address is enough. */
 export const partsOf = (tree: ReadonlyArray<TreeRow>, name: string): ReadonlyArray<TreeRow> => {
   const found: Array<TreeRow> = []
   for (let at = 0; at < tree.length;) {

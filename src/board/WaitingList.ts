@@ -1,11 +1,12 @@
 /**
- * WaitingList: the one list of everything that needs the user. It has approvals, questions, dropped and queued work,
- * suspended conversations, blocked goals, paused channels, configs that wait for trust, and trouble with mails and
- * logins. Pure. `agentd waiting`, `ps` and every other view use this list.
+ * WaitingList: the one list of everything that needs the user. It contains approvals, questions, dropped and queued
+ * work, suspended conversations, blocked goals, paused channels, configs that wait for trust, and trouble with mails
+ * and logins. Pure. `agentd waiting`, `ps` and every other view use this list.
  *
- * Guarantees: each matter is one row with the remedy and a command that can be run unchanged, from any folder. Damage
- * comes first, then questions, then the longest waits, and the many rows of one agent do not hide others. The list and
- * each row are bounded and say what they leave out. Foreign texts are unchanged: every view must make them harmless.
+ * Guarantees: each matter is one row with the remedy and a command that can be run unchanged, from any folder. Damaged
+ * logs come first, then questions, then the longest waits, and the many rows of one agent do not hide others. The list
+ * and each row are bounded and say what they leave out. Text from outside agentd is unchanged: every view must make it
+ * harmless.
  */
 import { GONE } from "../config/FileTrouble.ts"
 import { putRight } from "../domain/ErrorLimit.ts"
@@ -32,21 +33,21 @@ export interface Given {
   /** When the daemon started, ms since the epoch. */
   readonly startedAt?: number
   readonly log: DaemonStatus["log"]
-  /** Outages about which the user was notified, and logins that the user must renew. */
+  /** Outages about which the user was notified, and rejected logins that the user must renew. */
   readonly outages: ReadonlyArray<Standing>
   readonly plates: ReadonlyArray<PlateInfo>
   readonly http?: DaemonStatus["http"] | undefined
-  /** True if another version of the program is installed in place of the daemon's. */
+  /** True if the daemon's program was replaced by another version. */
   readonly replaced?: boolean
   readonly ownConfig?: DaemonStatus["ownConfig"] | undefined
   readonly keeper?: DaemonStatus["keeper"] | undefined
-  /** Why the machine's time zone is a guess; null or undefined if it is certain. */
+  /** The reason why the machine's time zone is a guess; null or undefined if the zone is certain. */
   readonly doubt?: string | null
   /** Description of acknowledged runes that are missing from the log; undefined if none is. */
   readonly behind?: string | undefined
   /** Archives of an older agentd that could not be restored into the log; undefined if there are none. */
   readonly archives?: string | undefined
-  /** Parts of streams that were left out. */
+  /** Parts of streams that could not be read and were left out. */
   readonly aside?: NonNullable<NonNullable<DaemonStatus["reading"]>["aside"]>
   readonly projects: ReadonlyArray<ProjectInfo>
 }
@@ -54,7 +55,7 @@ export interface Given {
 type Row = WaitingRow
 type Commands = Row["commands"]
 
-/** A row; by default without details, with unknown age, and without an end. */
+/** Makes a row. By default it has no details, an unknown age, and no end. */
 const matter = (of: Omit<Row, "details" | "since" | "until"> & Partial<Row>): Row => ({
   details: [],
   since: 0,
@@ -67,9 +68,9 @@ const MAX_ROWS = 1_000
 const MAX_NAMED = 5
 /** Maximum length of a line, in characters. */
 const MAX_LINE = 200
-/** Maximum length of a call's arguments in a row, in characters. The row says how many characters it leaves out. */
+/** Maximum length of a call's arguments in a row, in characters. The row says how many characters are left out. */
 const ARGUMENTS = 2_400
-/** Minimum length of a shortened id, in characters: shorter ones are rarely unique. */
+/** Minimum length of a shortened id, in characters. A shorter one is rarely unique. */
 const SHORTEST = 12
 
 const cut = (text: string, most: number = MAX_LINE): string =>
@@ -86,7 +87,7 @@ export const shorten = (ids: ReadonlyArray<string>): ((id: string) => string) =>
 export const argumentsOf = (text: string): string =>
   text.length <= ARGUMENTS ? text : `${text.slice(0, ARGUMENTS)} … and ${text.length - ARGUMENTS} more characters`
 
-/** The text of a plan in arguments that can be truncated; undefined if there is no plan. */
+/** The plan in a call's arguments, which can be truncated; undefined if they contain no plan. */
 const planIn = (text: string): string | undefined => {
   const [, plan] = /^\{"plan":("(?:[^"\\]|\\.)*")/su.exec(text) ?? []
   if (plan === undefined) return undefined
@@ -98,7 +99,7 @@ const planIn = (text: string): string | undefined => {
   }
 }
 
-/** The plan's own text if there is one; nothing for empty arguments; otherwise the arguments. */
+/** The plan in the arguments if there is one; otherwise the arguments. Nothing if the arguments are empty. */
 export const shownArguments = (text: string): ReadonlyArray<string> =>
   text === "{}" || text === "null" ? [] : [argumentsOf(planIn(text) ?? text)]
 
@@ -113,13 +114,16 @@ const choicesOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
 
 const word = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
 
-/** A command for the user to type, and what it does. */
+/** A command that the user can type, and a description of its effect. */
 const run = (does: string, ...words: ReadonlyArray<string>) => ({
   does,
   command: ["agentd", ...words.map(word)].join(" ")
 })
 
-/** How commands name a conversation: by its project, or by its own id if several share that project name. */
+/**
+ * Returns a function that names a conversation in commands: by its project, or by its own id if several conversations
+ * have that project name.
+ */
 export const namesOf = ({ agents, conversations, projects }: Given) => {
   const of = new Map<string, Set<string>>()
   const add = (name: string, conversation: string) => of.set(name, (of.get(name) ?? new Set()).add(conversation))
@@ -141,7 +145,7 @@ const HELD: ReadonlySet<string> = new Set(["paused", "suspended"])
 
 type Named = (of: { readonly conversation: string; readonly project: string }) => string
 
-/** An answer that chooses the first option of each question. */
+/** An answer that chooses the first option of every question. */
 const firstOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
   questions.map(({ options }) => (options.length === 0 ? "a text" : "1"))
 
@@ -275,7 +279,7 @@ interface Places {
   /** Agents by row id. */
   readonly agents: ReadonlyMap<string, AgentInfo>
   readonly homes: ReadonlyMap<string, ConversationInfo>
-  /** Conversations of projects that are stopped as a whole. */
+  /** Conversations of projects that were stopped as a whole. */
   readonly still: ReadonlySet<string>
 }
 
@@ -285,7 +289,9 @@ const placesOf = ({ agents, backlog, conversations, projects }: Given): Places =
   still: new Set(projects.flatMap(({ conversation, stopped }) => (stopped === undefined ? [] : [conversation])))
 })
 
-/** Queued messages of an agent that is stopped or over its budget, or whose conversation accepts no work. */
+/**
+ * The row of the queued messages of an agent that is stopped or over its budget, or whose conversation accepts no work.
+ */
 const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
   const { agent, conversation, held, heldSince, project } = backlog
   if (held === 0) return []
@@ -316,7 +322,7 @@ const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: N
   ]
 }
 
-/** An agent that has stopped permanently, or whose exceeded budget prevents its next run. */
+/** The row of an agent that has stopped permanently, or whose exceeded budget prevents its next run. */
 const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
   const name = `${named(agent)}/${agent.agent}`
   if (agent.spent === true && agent.nextAt === null && agent.inbox === 0)
@@ -345,7 +351,7 @@ const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
   ]
 }
 
-/** The row of a damaged log. Its name comes from that log, so the commands use the id. */
+/** The row of a damaged log. The project's name is in that log, so the commands use the conversation's id. */
 const ofDamage = ({ conversation, damage, name }: ProjectInfo): ReadonlyArray<Row> =>
   damage === undefined
     ? []
@@ -412,11 +418,14 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
   ]
 }
 
-/** Whether an agent's repository blocks the goal. If the agent itself asks, it has its own row. */
+/**
+ * Whether the goal is blocked by an agent's repository. If the goal waits because an agent asks, the agent has its own
+ * row.
+ */
 const isStuck = ({ behind, state, word }: GoalInfo): boolean =>
   state === "executing" && word === "needs you" && behind === undefined
 
-/** Whether a complete plan waits for approval. */
+/** Whether the goal has a complete plan that waits for approval. */
 const isAskedFor = ({ behind, state, word }: GoalInfo): boolean =>
   state === "planning" && word === "needs you" && behind === undefined
 
@@ -448,7 +457,7 @@ const ofGoal = (goal: GoalInfo, named: Named): ReadonlyArray<Row> => {
   ]
 }
 
-/** The text without the commands at its end. */
+/** The beginning of the text, without the commands that follow it. */
 const matterOf = (text: string): string => text.split(": agentd ")[0]!
 
 const ofChannel = (channel: ChannelInfo, named: Named): ReadonlyArray<Row> => {
@@ -568,7 +577,7 @@ const ofZone = ({ doubt, startedAt = 0 }: Given): ReadonlyArray<Row> =>
         })
       ]
 
-/** Problems that a check of the whole log found; each damaged conversation also has a row of its own. */
+/** Rows of the problems that a check of the whole log found. Each damaged conversation also has a row of its own. */
 const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
   checked === undefined || checked === null || checked.problems === 0
     ? []
@@ -587,7 +596,7 @@ const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
         })
       ]
 
-/** Parts of streams that were left out. A conversation that is not loaded at all already has its own row. */
+/** Rows of parts of streams that were left out. A conversation that is not loaded at all has another row. */
 const ofAside = ({ aside = [], projects }: Given): ReadonlyArray<Row> => {
   const apart = new Set(projects.flatMap(({ conversation, damage }) => (damage === undefined ? [] : [conversation])))
   return aside
@@ -649,7 +658,9 @@ const ofKeeper = ({ keeper }: Given): ReadonlyArray<Row> =>
         }
       ]
 
-/** A login that the user must renew. An outage ends by itself: it is on the board, but not in this list. */
+/**
+ * The row of a login that the user must renew. An outage ends by itself, so it is on the board but not in this list.
+ */
 const ofLogin = (standing: Standing): Row => ({
   id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
   kind: "provider",

@@ -1,12 +1,13 @@
 /**
- * WaitingMessages: a matter that needs the user, as sent over the control socket: what it is, and what to do about it.
+ * WaitingMessages: a matter that needs the user, in the form in which it is sent over the control socket: its
+ * description, and commands to deal with it.
  */
 import { Schema } from "effect"
 
 export const WAITING_KINDS = [
   /** A conversation whose log is damaged. */
   "damage",
-  /** A tool call, of an agent or in a session, that waits for approval. */
+  /** A tool call that waits for approval, by an agent or in a session. */
   "approval",
   /** A call or a session that asks the user to choose, or an agent that asks the user a question. */
   "question",
@@ -27,7 +28,7 @@ export const WAITING_KINDS = [
   "channel",
   "mail",
   "provider",
-  /** The disk with the log is almost full. */
+  /** The disk that contains the log is almost full. */
   "disk",
   /** A newer agentd is installed than the one that runs as the daemon. */
   "program"
@@ -37,9 +38,9 @@ export const WaitingRow = Schema.Struct({
   /** Id of the matter: unique, and constant while the matter exists. */
   id: Schema.String,
   kind: Schema.Literals(WAITING_KINDS),
-  /** Id of the board row that the matter is about; undefined if the matter is a row of its own. */
+  /** Id of the board row that the matter is about; undefined if the matter has a row of its own. */
   of: Schema.optionalKey(Schema.String),
-  /** Whom the matter concerns: `project/agent`, `#channel of project` … */
+  /** The agent, channel or other part that the matter is about: `project/agent`, `#channel of project` … */
   who: Schema.String,
   /** The matter in one line of plain text. */
   text: Schema.String,
@@ -47,7 +48,7 @@ export const WaitingRow = Schema.Struct({
   details: Schema.Array(Schema.String),
   /** When the matter began, ms since the epoch; 0 if unknown. */
   since: Schema.Finite,
-  /** When the matter ends by itself, ms since the epoch; null if it does not. */
+  /** When the matter ends without the user, ms since the epoch; null if it does not. */
   until: Schema.NullOr(Schema.Finite),
   /** Commands that can be run unchanged, the most useful first. */
   commands: Schema.Array(Schema.Struct({ does: Schema.String, command: Schema.String }))

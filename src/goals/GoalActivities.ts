@@ -1,7 +1,7 @@
 /**
- * GoalActivities: what a goal does in each of its states. A goal has its plan made, approved or revised, runs the tasks,
- * and has the result reviewed. If the plan is blocked, the goal waits until work can continue. Each activity ends with
- * an event that moves the goal to another state.
+ * GoalActivities: the activities of a goal in each of its states. A goal has its plan made, approved or revised, runs
+ * the tasks, and has the result reviewed. If the plan is blocked, the goal waits until work can continue. Each activity
+ * ends with an event that moves the goal to another state.
  */
 import { Cause, Effect, Result } from "effect"
 import { ActorStopped } from "../core/event-actor/ActorError.ts"

@@ -14,7 +14,7 @@ import * as ChannelSecrets from "./ChannelSecrets.ts"
 import * as Webhook from "./Webhook.ts"
 
 export interface Options extends OpenBrowser.Options {
-  /** The user's own mail section, read again for each message. */
+  /** The user's own mail section, which is read again for each message. */
   readonly mail: Effect.Effect<MailConfig | undefined>
 }
 

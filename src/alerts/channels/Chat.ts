@@ -19,7 +19,7 @@ const MAX_COMMAND = 500
 
 const FENCE = "```"
 
-/** A zero-width space keeps backticks apart: three of them would end the block. */
+/** Separates backticks by a zero-width space, because three of them would end the code block. */
 const apart = (character: string): string => (character === "`" ? "`\u200b" : character)
 
 const ENTITIES: { readonly [character: string]: string } = { "&": "&amp;", "<": "&lt;", ">": "&gt;" }
@@ -52,7 +52,7 @@ export const slackBody = (message: Message) => ({
 export const discordBody = (message: Message) => ({
   content: textOf(discordTitle(message.title.toWellFormed()), message, MOST.discord, apart),
   allowed_mentions: { parse: [] },
-  // SUPPRESS_EMBEDS: no previews of links
+  // SUPPRESS_EMBEDS: the message has no previews of links
   flags: 4
 })
 

@@ -1,7 +1,7 @@
 /**
- * CommandChannel: runs a program of the user, with the notice as JSON on its stdin, in the format of a webhook's body.
- * Exit code 0 means that the notice is accepted, 75 that agentd must retry soon. Any other code means that only the
- * user can fix the problem.
+ * CommandChannel: runs a program that the user has configured, with the notice as JSON on its stdin, in the format of a
+ * webhook's body. Exit code 0 means that the notice is accepted, 75 that agentd must retry soon. Any other code means
+ * that only the user can fix the problem.
  *
  * Guarantees: the program has a small environment and no shell. When it ends, or its time is over, every process that
  * it started in its process group is ended. An error contains the last lines of its stderr.
@@ -15,12 +15,12 @@ import type { ChannelConfig, ChannelOf } from "../../config/NotifyConfig.ts"
 import { Redact } from "../../core/event-log/Redact.ts"
 import { bodyOf } from "./Webhook.ts"
 
-/** sysexits.h: try again later. */
+/** The exit code EX_TEMPFAIL in sysexits.h: try again later. */
 const TEMPFAIL = 75
 const MAX_STDERR = 4_096
 const MAX_SAID = 200
 
-/** Variables that the program gets in addition to those that the config names. */
+/** Environment variables that the program gets in addition to those that the config names. */
 const GIVEN = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"]
 
 const variables = (names: ReadonlyArray<string>) =>

@@ -1,8 +1,8 @@
 /**
  * DBus: a connection to the session's bus, for calls and signals.
  *
- * This is written without a library or program. On many systems, `notify-send` has no actions and cannot withdraw a
- * notification. `gdbus` belongs to GNOME. Each of these programs would need a process for every notice.
+ * No library and no program is used. On many systems, `notify-send` has no actions and cannot withdraw a notification.
+ * `gdbus` belongs to GNOME. Each of these programs would also need a process for every notice.
  *
  * Guarantees: each call ends within its timeout. If a bus closes or sends invalid data, the connection and every call
  * on it end. Received data never uses more memory than one message. If connecting fails or is abandoned, no socket

@@ -54,7 +54,7 @@ class Writer {
     this.parts.push(0)
   }
 
-  /** `of` is the alignment of the elements. */
+  /** Writes an array. `of` is the alignment of its elements. */
   array(of: number, elements: () => void): void {
     this.u32(0)
     const at = this.parts.length - 4
@@ -138,7 +138,7 @@ export interface Received {
   readonly replyTo: number
   readonly interface: string
   readonly member: string
-  /** The values before the first one of an unknown type. */
+  /** The message's values, up to the first one whose type is unknown. */
   readonly body: ReadonlyArray<number | string | ReadonlyArray<string>>
 }
 
@@ -177,7 +177,7 @@ class Reader {
     return this.text(this.byte())
   }
 
-  /** Undefined if the type is not supported. */
+  /** Reads a value; undefined if its type is not supported. */
   value(type: string): number | string | ReadonlyArray<string> | undefined {
     switch (type) {
       case "y":
@@ -216,7 +216,7 @@ const headOf = (bytes: Uint8Array) => {
 /** Splits a signature into its types: `a{sv}`, an array such as `as`, or a single letter. */
 const typesOf = (signature: string): ReadonlyArray<string> => signature.match(/a\{sv\}|a?[a-z]/gu) ?? []
 
-/** Undefined if the first message is incomplete. Throws if it is not valid. */
+/** Decodes the first message. Undefined if the message is incomplete. Throws if it is not valid. */
 export const decode = (bytes: Uint8Array): { readonly message: Received; readonly length: number } | undefined => {
   if (bytes.length < 16) return undefined
   if (bytes[0] !== 0x6c && bytes[0] !== 0x42) throw new Error("no message of D-Bus")

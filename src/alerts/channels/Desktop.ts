@@ -3,9 +3,9 @@
  * page; its action Later sends the notification again after a while. Neither approves a call: the user must see the
  * whole call first.
  *
- * Guarantees: a text is shown as it is, never as markup. Each bus has one connection, which is made again after it has
- * ended. A bus that does not answer delays no other. A click applies to the notification that was shown on the same
- * bus.
+ * Guarantees: text is shown unchanged, never as markup. Each bus has one connection, which is replaced after it has
+ * ended. A bus that does not answer does not delay another. A click applies to the notification that was shown on the
+ * same bus.
  */
 import { Effect, FiberMap, Queue, Semaphore } from "effect"
 import type { AlertChannel, Message } from "../AlertChannel.ts"
@@ -56,7 +56,7 @@ interface Bus {
   connection: Connection | undefined
 }
 
-/** A message without notices is a test, so there is nothing to send again later. */
+/** The actions of a notification. A message without notices is a test, which cannot be sent again later. */
 const actionsOf = ({ notices }: Message): ReadonlyArray<string> =>
   notices.length === 0 ? ["look", "Look"] : ["look", "Look", "later", "Later"]
 
@@ -82,7 +82,10 @@ const prepared = (bus: Bus) =>
     return made
   })
 
-/** Connects to the bus of a config; each bus has one connection. `heard` gets each signal and the bus's address. */
+/**
+ * Returns a function that connects to the bus in a channel's config. Each bus has one connection. `heard` gets each
+ * signal, with the bus's address.
+ */
 const connections = Effect.fnUntraced(function* (heard: (address: string, signal: Received) => void) {
   const buses = new Map<string, Bus>()
   const end = (why: string, ...all: ReadonlyArray<Bus>) => all.forEach(({ connection }) => connection?.bus.end(why))
@@ -105,13 +108,13 @@ const connections = Effect.fnUntraced(function* (heard: (address: string, signal
     const { bus: line, isMarkup } = yield* bus.lock.withPermit(
       Effect.suspend(() => (bus.connection?.bus.isOpen === true ? Effect.succeed(bus.connection) : connect))
     )
-    // if the bus was removed while it connected, its connection is ended, and the message is retried
+    // if the bus was removed while it was connecting, its connection is closed, and the message is retried
     if (buses.get(bus.address) !== bus) end("too many other buses are in use", bus)
     return { line, isMarkup, address: bus.address }
   })
 })
 
-/** `look` opens the page in the user's session. */
+/** Makes the channel. `look` opens the page in the user's session. */
 export const make = Effect.fnUntraced(function* (look: Effect.Effect<void>) {
   const shown = new Map<string, Message>()
   const put = yield* Queue.sliding<Message>(MAX_SHOWN)

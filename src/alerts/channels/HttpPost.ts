@@ -2,8 +2,8 @@
  * HttpPost: sends one HTTP request to a receiver of notices.
  *
  * Guarantees: a request ends within its timeout. It follows no redirect, so that nothing is sent to an address that is
- * not configured. Only a bounded part of an answer is kept. No error contains the address, which can be a secret, or
- * any word of it, even if the receiver's answer contains it.
+ * not configured. Only a bounded part of an answer is kept in memory. No error contains the address, which can be a
+ * secret, or any word of it, even if the receiver's answer contains it.
  */
 import { Effect, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
@@ -14,13 +14,13 @@ import { wordsOfAddress } from "../../core/event-log/SecretValues.ts"
 
 const WITHIN = "15 seconds"
 const MAX_ANSWER = 64 * 1024
-/** Maximum length of the quoted part of an answer in an error, in characters. */
+/** Maximum length of the part of an answer that an error quotes, in characters. */
 const MAX_SAID = 200
 
 export interface Request {
   readonly method?: "POST" | "PUT" | "DELETE"
   readonly url: string
-  /** The address in the config, if the request is sent to another one. Its words are masked in errors, too. */
+  /** The address in the config, if the request is sent to a different address. Its words are masked in errors, too. */
   readonly address?: string
   readonly headers?: { readonly [name: string]: string }
   readonly body: string
@@ -32,7 +32,7 @@ export interface Answer {
   readonly text: string
 }
 
-/** The host of an address, for display: the path can be a secret. */
+/** The host of an address, for display: the path is left out because it can be a secret. */
 export const hostOf = (url: string): string => attempt(() => new URL(url).host) ?? "the address"
 
 const isAddress = (url: string): boolean => attempt(() => /^https?:$/u.test(new URL(url).protocol)) ?? false
@@ -41,7 +41,7 @@ const isAddress = (url: string): boolean => attempt(() => /^https?:$/u.test(new 
 const refusalOf = ({ address = "", url }: Request, { status, text }: Answer): SendError => {
   const host = hostOf(url)
   const words = [...wordsOfAddress(url), ...wordsOfAddress(address)]
-  // masks before cutting, because a secret that is cut in two is not found
+  // masks secrets before cutting, because a secret that is cut in two would not be found
   const said = masked(text.replaceAll(/\s+/gu, " ").trim(), words).slice(0, MAX_SAID).toWellFormed()
   const message = `${host} answered ${status}${said === "" ? "" : `: ${said}`}`
   if (status === 429 || status >= 500) {

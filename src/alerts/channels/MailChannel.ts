@@ -32,7 +32,7 @@ const textOf = ({ body, command, host, notices, more }: Message): string => {
 
 const idOf = (id: string, mail: MailConfig): string => `<${id}@${Smtp.domainOf(mail)}>`
 
-/** `mailOf` returns the user's own mail section at the time of sending. */
+/** Makes the channel. `mailOf` returns the user's own mail section at the time of sending. */
 export const make = (
   mailOf: Effect.Effect<MailConfig | undefined>
 ): Effect.Effect<AlertChannel, never, FileSystem.FileSystem | Redact> =>

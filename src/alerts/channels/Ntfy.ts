@@ -1,6 +1,6 @@
 /**
  * Ntfy: sends a push notification through an ntfy server. The message's id is its sequence id: a message that is sent
- * again replaces the first one on the phone, and one that somebody answered elsewhere is deleted there (ntfy 2.16 and
+ * again replaces the first one on the phone, and a message that was answered elsewhere is deleted there (ntfy 2.16 and
  * later).
  */
 import { Effect } from "effect"
@@ -11,7 +11,7 @@ import * as TextLimit from "./TextLimit.ts"
 import { hostOf, type HttpPost } from "./HttpPost.ts"
 import type { ChannelSecrets } from "./ChannelSecrets.ts"
 
-/** Maximum size of a text message, in bytes. A longer message becomes a file, or is refused. */
+/** Maximum size of a text message, in bytes. The server turns a longer message into a file, or refuses it. */
 const MAX_MESSAGE = 4_096
 const MAX_COMMAND = 1_000
 

@@ -1,8 +1,8 @@
 /**
- * TextLimit: cuts a text to a receiver's limit, measured after escaping and in the receiver's unit. Pure.
+ * TextLimit: cuts text to a receiver's limit, measured after escaping and in the receiver's unit. Pure.
  *
- * Guarantees: the result is never longer than the limit; no escape sequence and no character is cut in two; linear in
- * the limit.
+ * Guarantees: the result is never longer than the limit; no escape sequence and no character is cut in two; the cost is
+ * linear in the limit.
  */
 
 export interface Shape {
@@ -16,7 +16,7 @@ const MORE = "…"
 export const fit = (text: string, most: number, { escape, size }: Shape): string => {
   const more = size(MORE)
   let [whole, length] = ["", 0]
-  // the longest beginning that leaves room for `…`, in case the text is too long
+  // the longest beginning that leaves room for `…`, if the text must be cut
   let [cut, isFull] = ["", false]
   for (const character of text.toWellFormed()) {
     const next = escape(character)
