@@ -71,10 +71,7 @@ export interface AlertChannel {
   /** The `type` in a channel's config; for the type `other`, the `name`. */
   readonly name: string
   readonly send: (config: ChannelConfig, message: Message) => Effect.Effect<Receipt, SendError>
-  /**
-   * Withdraws a message that was answered elsewhere; `why` says so, for display. Undefined if the channel cannot
-   * withdraw messages.
-   */
+  /** Withdraws a message that was answered elsewhere; `why` says so. Undefined if the channel cannot withdraw any. */
   readonly withdraw?: (config: ChannelConfig, message: Withdrawal, why: string) => Effect.Effect<Receipt, SendError>
   /**
    * Waits until the user postpones a message that the channel has shown, and returns the message; its notices are sent

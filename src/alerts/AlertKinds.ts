@@ -69,10 +69,7 @@ export const Failed = Schema.Struct({
   /** Time of the next attempt, in ms since the epoch; null if the message is given up. */
   nextAt: Schema.NullOr(Schema.Finite),
   channel: Schema.optionalKey(Schema.String),
-  /**
-   * True if the failed message was itself about messages that could not be sent: then nobody is notified of this
-   * failure.
-   */
+  /** True if the failed message was itself about unsent messages: then nobody is notified of this failure. */
   silent: Schema.optionalKey(Schema.Boolean)
 })
 

@@ -89,8 +89,7 @@ const rowOf = (given: Given, alert: Alert, standing: Standing): AlertRow => {
     goal: whose(alert, "plan", project),
     subject: alert.headline,
     reason: alert.reason,
-    // commands use the project's name, not its stream; the remedy's commands are needed only until the notice is
-    // answered
+    // commands use the project's name, not its stream; after an answer, the remedy's commands are not needed
     remedy:
       over !== undefined
         ? over

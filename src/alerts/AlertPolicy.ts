@@ -31,10 +31,7 @@ import * as AlertKinds from "./AlertKinds.ts"
 import * as Notice from "./Notice.ts"
 import { TELLS_AT } from "./Retry.ts"
 
-/**
- * Maximum lengths in characters. A headline is short because it is a mail's subject, a reason because it is stored in a
- * rune.
- */
+/** Maximum lengths in characters. A headline is a mail's subject; a reason is stored in a rune. */
 const MAX_HEADLINE = 120
 const MAX_REASON = 2000
 /** Maximum length of a quoted line, in characters: a stopped agent's last line, and any other line. */
@@ -46,9 +43,7 @@ type Words = Pick<Alert, "headline" | "reason"> &
 
 interface Said {
   readonly mail?: Words
-  /**
-   * The notice's kind, if it does not depend on the facts. If no channel wants notices of that kind, no facts are read.
-   */
+  /** The notice's kind, if it does not depend on the facts. If no channel wants that kind, no facts are read. */
   readonly only?: NoticeKind
   readonly notice?: (facts: Notice.Facts) => Notice.Words | undefined
 }
@@ -105,10 +100,7 @@ const sentence = (text: string): string => (/[.!?]$/u.test(text.trim()) ? text.t
 
 const lastWords = (last: string | undefined, most: number): string => Notice.fit(Notice.line(last ?? ""), most)
 
-/**
- * News of an agent that has stopped permanently. If the user stopped it, there is no fatal error, and nobody is
- * notified.
- */
+/** News of an agent that has stopped permanently. If the user stopped it, nobody is notified. */
 const stopped = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Said | undefined => {
   const { consecutiveErrors: row = 0, event, fatal, totalErrors: all = 0 } = payload
   if (to !== "Stopped" || from === "Stopped" || fatal === undefined || fatal === null) return undefined
@@ -176,10 +168,7 @@ const asked = (rune: ToldOf<"agent.asked">): Said => {
   }
 }
 
-/**
- * News of a call that nobody answered in time. Other limits that an agent reaches are only listed, without a
- * notification.
- */
+/** News of a call that nobody answered in time. Other limits that an agent reaches notify nobody. */
 const expired = (rune: ToldOf<"agent.bound_reached">): Said | undefined => {
   const { actor, eventId, payload, stream } = rune
   const name = nameOf(actor)
@@ -224,10 +213,7 @@ const done = (rune: ToldOf<"turn.completed" | "run.background">): Said => ({
 
 const TURN_ENDED = "Its turn has ended, and none of its work is running."
 
-/**
- * News of a session that the user runs by hand. Runs of agents cause other kinds of runes, for which the user is
- * notified.
- */
+/** News of a session that the user runs by hand. The runs of agents have their own kinds of runes, which notify. */
 const ofSession = ({ from, to }: ToldOf<"plate.moved">): Said | undefined => {
   const asks = to === "AwaitingInput" || to === "AwaitingApproval"
   // the status stays Running while the session's shells, sub-agents or wake-ups are active
@@ -475,9 +461,7 @@ const limited = (rune: ToldOf<"provider.moved">): Said | undefined => {
   }
 }
 
-/**
- * News of a provider that has been unavailable for a while. The agents that use it wait, and continue by themselves.
- */
+/** News of a provider that has been unavailable for a while. Its agents wait, and continue by themselves. */
 const lasting = (rune: ToldOf<"provider.lasting">): Said | undefined => {
   const { event } = rune.payload
   if (event._tag !== "failed" && event._tag !== "refused") return undefined
@@ -539,10 +523,7 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said
   }
 }
 
-/**
- * News of a message that could not be sent. If that message was itself such news, its rune is `silent`, and nobody is
- * notified.
- */
+/** News of a message that could not be sent. If that message was itself such news, nobody is notified. */
 const unsent = ({ payload }: ToldOf<"alert.failed">): Said | undefined => {
   const { alertIds, attempt, channel = "mail", error, nextAt } = payload
   const isFirst = payload.class === "setup" ? attempt === 1 : attempt === TELLS_AT
@@ -630,14 +611,9 @@ const noticed = (rune: Rune, mail: Alert | undefined, raw: Notice.Words, project
 
 export interface News {
   readonly mail: Alert | undefined
-  /**
-   * The notice's kind, if it does not depend on the facts. If no channel wants notices of that kind, no facts are read.
-   */
+  /** The notice's kind, if it does not depend on the facts. If no channel wants that kind, no facts are read. */
   readonly only: NoticeKind | undefined
-  /**
-   * Makes the notice from current facts; returns undefined if the facts show no news. If `notice` itself is undefined,
-   * only a mail section sends the news.
-   */
+  /** Makes the notice; returns undefined if the facts show no news. If absent, only a mail section sends the news. */
   readonly notice: ((facts: Notice.Facts) => Alert | undefined) | undefined
 }
 

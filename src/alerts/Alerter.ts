@@ -34,10 +34,7 @@ import type { SendError } from "./SendError.ts"
 import * as Smtp from "./Smtp.ts"
 import * as BatchSender from "./BatchSender.ts"
 
-/**
- * Interval at which unsent messages are checked again: in the meantime mail may have been configured or fixed, or quiet
- * hours may be over.
- */
+/** Interval at which unsent messages are checked again, because the config may have changed or quiet hours ended. */
 const LOOK_AGAIN = Duration.toMillis("1 minute")
 
 const MAX_SENDERS = 4
@@ -95,9 +92,7 @@ const noticesOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>) {
 
 type Noticed = Effect.Success<ReturnType<typeof noticesOf>>
 
-/**
- * `mailed`: alerts that a mail section sends, or that wait until there is one. `told`: the notices that channels send.
- */
+/** `mailed`: alerts that a mail section sends, or that wait for one. `told`: the notices that channels send. */
 const mailedOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>, notices: Noticed) {
   const from = yield* AlertContext
   const byCause = new Map(notices.map((one) => [one.source.alert.cause, one]))

@@ -155,10 +155,7 @@ export const overtaken = (
 export const words = ({ at, by }: OpenNotices.Answer): string =>
   by === null ? `Resolved at ${moment(at, at)}.` : `Answered by ${by} at ${moment(at, at)}.`
 
-/**
- * The messages that can be withdrawn: those that contain only this notice, sent by a channel that can withdraw
- * messages.
- */
+/** The messages that can be withdrawn: they contain only this notice, and their channel can withdraw messages. */
 const withdrawals = (
   told: ReadonlyArray<OpenNotices.Message>,
   title: string,

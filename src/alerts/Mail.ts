@@ -13,10 +13,7 @@ const MAX_SUBJECT = 78
 const MAX_LINE = 500
 const MAX_WHY = 30
 const MAX_OUTPUT = 60
-/**
- * Maximum number of alerts that a mail explains. Each further alert has only one line, without the events that led to
- * it.
- */
+/** Maximum number of alerts with the events that led to them. Each further alert has only one line. */
 export const MAX_TOLD = 10
 
 export interface Told {

@@ -33,8 +33,7 @@ export const Notice = Schema.Struct({
   /** The project's name for use in commands; null if the notice belongs to no project. */
   project: Schema.NullOr(Schema.String),
   /**
-   * Key of a fact about which only one notice is sent, even if other runes report it again. If absent, every rune has a
-   * notice.
+   * Key of a fact about which only one notice is sent, even if other runes repeat it. If absent, every rune has one.
    */
   once: Schema.optionalKey(Schema.String)
 })
@@ -67,9 +66,7 @@ export interface Facts {
   readonly killed?: { readonly at: number } | undefined
 }
 
-/**
- * Title, text and command of a notice; its kind determines the urgency. `isWhole`: the notice belongs to no project.
- */
+/** Title, text and command of a notice. The kind sets the urgency. `isWhole`: the notice belongs to no project. */
 export type Words = Omit<Notice, "project" | "urgency"> & { readonly isWhole?: boolean }
 
 export const kinds: { readonly [kind in NoticeKind]: { readonly word: Word; readonly urgency: Urgency } } = {

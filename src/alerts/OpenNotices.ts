@@ -175,9 +175,7 @@ export const fold: StreamFold<State> = {
   fromOlder: (plain) => StateJson.decode(plain) as State
 }
 
-/**
- * The next escalation channel, and its position in the list. Undefined if every channel has sent or queued the notice.
- */
+/** The next escalation channel and its position. Undefined if every channel has sent or queued the notice. */
 const nextOf = ({ alert, step, told }: Open, to: ReadonlyArray<string>, state: State) => {
   const waiting = waitingFor(state, subjectOf(alert))
   const isLeft = (name: string) =>

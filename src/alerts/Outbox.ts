@@ -21,9 +21,7 @@ import { delayAfter, type FailureClass, later, type Refused, SLOWEST } from "./R
 
 const HOUR = 3_600_000
 
-/**
- * Time that the first alert of a batch waits for others, in ms, so that failures at the same time become one message.
- */
+/** Time that the first alert of a batch waits for others, in ms, so that failures at one time become one message. */
 const SETTLE = 2_000
 
 /** Maximum number of keys in a batch. Further alerts are only counted. */
@@ -285,9 +283,7 @@ export interface Route {
   readonly isPutOff?: boolean
 }
 
-/**
- * Number of attempts after which a message no longer delays others, because the server may reject only this message.
- */
+/** Number of attempts after which a message no longer delays others, because the server may reject only this one. */
 const STUCK = 4
 /** Number of such messages from which on all other messages wait, too, because the server itself must be failing. */
 const MAX_STUCK = 3
@@ -298,10 +294,7 @@ const MAX_BACK = 3
 const isRefused = ({ failure }: Batch): boolean => failure?.class === "permanent"
 const isStuck = ({ failure }: Batch): boolean => failure !== null && failure.attempt >= STUCK
 
-/**
- * Whether an earlier batch to the same destination must be sent first. Batches that the server refuses are not waited
- * for.
- */
+/** Whether an earlier batch to the same destination must be sent first. Batches that the server refuses are ignored. */
 const behind = (state: State, batch: Batch): boolean => {
   const here = state.batches.filter(({ destination }) => destination === batch.destination)
   const before = here.slice(0, here.indexOf(batch)).filter((one) => !isRefused(one))
@@ -325,18 +318,13 @@ const open = (state: State, destination: string, route: Route | undefined, now: 
 const limitOf = (before: ReadonlyArray<number>, maxPerHour: number): number =>
   (before.at(-maxPerHour) ?? -Infinity) + HOUR
 
-/**
- * Times of the messages that were or will be sent before a new message, or before `joined` if that message exists
- * already.
- */
+/** Times of messages that were or will be sent before a new message, or before the existing message `joined`. */
 const before = (state: State, route: Route, now: number, joined?: Batch): ReadonlyArray<number> => {
   const ahead = state.batches.filter((one) => one.destination === route.destination && one !== joined)
   return [...recent(state.left.get(countedAs(route)), now), ...ahead.map(({ dueAt }) => Math.min(dueAt, now))]
 }
 
-/**
- * When a new batch is due: after a short wait, after the previous message's digest window, and within the hourly limit.
- */
+/** When a new batch is due: after a short wait and the previous message's digest window, within the hourly limit. */
 const dueAt = (state: State, route: Route, now: number): number => {
   const earlier = before(state, route, now)
   const settled = now + (route.settle ?? Math.min(SETTLE, route.digestWindow))
@@ -356,10 +344,7 @@ const dueOf = (state: State, joined: Batch | undefined, route: Route | undefined
   return Math.min(joined.dueAt, Math.max(now + (route.settle ?? SETTLE), limit))
 }
 
-/**
- * The earliest time at which the hourly limit allows a batch that is due to be sent. `begun`: ids of batches that are
- * being sent.
- */
+/** The earliest time at which the hourly limit allows a batch to be sent. `begun`: ids of batches being sent. */
 export const freeAt = (
   { batches, left }: State,
   batch: Pick<Batch, "back" | "channel" | "destination">,
@@ -373,10 +358,7 @@ export const freeAt = (
   return Math.max(now, limitOf([...recent(left.get(name), now), ...going.map(() => now)], maxPerHour))
 }
 
-/**
- * The rune that queues an alert. `upTo`: event id of the newest examined rune; `begun`: ids of batches that are being
- * sent.
- */
+/** The rune that queues an alert. `upTo`: id of the newest examined rune; `begun`: ids of batches being sent. */
 export const queue = (
   state: State,
   source: { readonly alert: Alert; readonly hash: string; readonly upTo: number },

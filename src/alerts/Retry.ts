@@ -20,20 +20,14 @@ export type FailureClass = typeof FailureClass.Type
 /** The longest wait between two attempts, ms. */
 export const SLOWEST = 15 * 60_000
 
-/**
- * `attempts`: number of attempts after which a message is given up. For transient and setup failures, that takes about
- * three days.
- */
+/** `attempts`: number after which a message is given up; for transient and setup failures, after about three days. */
 const policies: { readonly [failure in FailureClass]: Backoff.Policy & { readonly attempts: number } } = {
   transient: { base: 5_000, factor: 2, cap: SLOWEST, jitter: 0, attempts: 300 },
   setup: { base: SLOWEST, factor: 1, cap: SLOWEST, jitter: 0, attempts: 300 },
   permanent: { base: 60_000, factor: 2, cap: SLOWEST, jitter: 0, attempts: 5 }
 }
 
-/**
- * Number of failed attempts after which the other channels report a failing channel. A setup failure is reported at
- * once.
- */
+/** Number of failed attempts after which other channels report the failure. A setup failure is reported at once. */
 export const TELLS_AT = 8
 
 /** Time until the next attempt, in ms, after attempt number `attempt` failed. Undefined if the message is given up. */

@@ -76,10 +76,7 @@ export const isHeld = ({ quietHours }: NotifyConfig, destination: string, now: n
 
 export const wayOfMail = (mail: MailConfig): Way => ({ destination: destinationOf(mail), maxPerHour: mail.maxPerHour })
 
-/**
- * How a batch is sent by a channel. A withdrawal keeps its destination, and so does a message whose channel was
- * removed.
- */
+/** How a channel sends a batch. A withdrawal, or a message of a removed channel, keeps its destination. */
 export const wayOfChannel = (
   { back, destination: queued, to }: Outbox.Batch,
   name: string,

@@ -29,10 +29,7 @@ const timeOf = (state: Outbox.State, batch: Outbox.Batch, way: Way, now: number)
   return quietUntil(Outbox.freeAt(state, { ...batch, destination }, maxPerHour, NONE, at))
 }
 
-/**
- * The send time of each batch, by its id. Omits batches that must wait for another one, and those for which no receiver
- * is configured.
- */
+/** Send times by batch id. Omits batches that must wait for another one, and those without a configured receiver. */
 export const departures = (
   before: Outbox.State,
   wayOf: (batch: Outbox.Batch) => Way | undefined,

@@ -14,10 +14,7 @@ import type { MailConfig } from "../config/Config.ts"
 import type { EventLog } from "../core/event-log/EventLog.ts"
 import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 
-/**
- * Maximum number of runes that are read for each row: those of the alerts that are folded into the row, and of its
- * message.
- */
+/** Maximum number of runes that are read for each row: those of the row's alerts and of their message. */
 const RUNES_A_ROW = 4
 const MOST_RUNES = 2_000
 

@@ -14,10 +14,7 @@ export const AccountRow = Schema.Struct({
   /** The source of the account's key, but never the key itself. */
   account: Schema.String,
   state: Schema.Literals(["Available", "Degraded", "Unavailable", "LimitedUntil", "LoginNeeded"]),
-  /**
-   * `since`: when the account's trouble began; `until`: when the next request is allowed. In ms since the epoch; null
-   * if the account is available.
-   */
+  /** `since`: when the trouble began; `until`: when a request is allowed. Ms since the epoch; null if available. */
   since: Schema.NullOr(Schema.Finite),
   until: Schema.NullOr(Schema.Finite),
   /** The newest message about the account's trouble; empty if the account is available. */

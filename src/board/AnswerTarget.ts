@@ -74,10 +74,7 @@ const readAsked = reader(ASKED)
 /** Minimum length, in characters, of an id prefix with which settled calls are searched. */
 const TELLING = 8
 
-/**
- * Ids of calls that asked recently, settled or not: the one that is exactly `name`, and the newest one that begins with
- * it.
- */
+/** Ids of calls that asked recently, settled or not: whether `name` is one, and the newest that begins with `name`. */
 const asks = Effect.fnUntraced(function* (name: string) {
   const runes = yield* (yield* EventLog).tail({ kinds: Object.keys(ASKED) }, SETTLED)
   const ids = runes.flatMap((rune) => readAsked(rune)?.payload.call_id ?? [])

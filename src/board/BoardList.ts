@@ -165,10 +165,7 @@ const ofGoal = (goal: GoalInfo, name: string): BoardRow => ({
   progress: { done: goal.tasks.completed + goal.tasks.failed + goal.tasks.cancelled, all: goal.total }
 })
 
-/**
- * When the channel's status word became true, in ms since the epoch, derived from the states of the channel's seats. 0
- * if unknown.
- */
+/** Since when the channel has its status word, ms since the epoch, derived from its seats. 0 if unknown. */
 const sinceOf = ({ closed, floor, seats, since, word }: ChannelInfo): number => {
   if (since !== undefined || closed || seats.length === 0) return since ?? 0
   const one = seats.find(({ agent }) => agent === floor)
@@ -272,16 +269,11 @@ const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question"])
 /** Status words of rows that need the user. A row with one of these words shows its matter itself. */
 const SPEAKS: ReadonlySet<BoardRow["word"]> = new Set(["needs you", "failed", "paused"])
 
-/**
- * Whether the row already shows the matter, because the matter is one of several calls, or messages counted in `inbox`.
- */
+/** Whether the row already shows the matter: it is one of several calls, or messages that are counted in `inbox`. */
 const tells = ({ asks, commands, inbox }: BoardRow, { kind }: WaitingRow): boolean =>
   commands.length > 0 && (kind === "held" ? inbox > 0 : asks.length > 1 && ASKS.has(kind))
 
-/**
- * Whether the row says that its agent waits for a usage limit to reset, and thus already shows messages that wait for
- * that.
- */
+/** Whether the row already shows that messages wait, because its agent waits for a usage limit to reset. */
 const isHeldBack = ({ reason }: BoardRow, { kind }: WaitingRow): boolean => kind === "held" && reason === "limit"
 
 /** Sorts matters: those about an agent's final stop come before those about the messages that are queued for it. */
@@ -304,10 +296,7 @@ const ALIVE: ReadonlySet<string> = new Set(["created", "active"])
 /** Time for which an ended agent, goal or channel is shown, in ms. */
 const RECENT = 86_400_000
 
-/**
- * Conversations that are paused, suspended or closing. If a project has no live conversation, also its newest one, for
- * a day.
- */
+/** Conversations that are paused, suspended or closing. If a project has no live one, also its newest, for a day. */
 const notable = ({ all, conversations }: BoardGiven, now: number): ReadonlyArray<ConversationInfo> => {
   const alive = new Set(conversations.filter(({ state }) => !OVER.has(state)).map(({ config }) => config))
   const newest = new Map<string, ConversationInfo>()

@@ -129,10 +129,7 @@ export const agentName = Schema.String.check(
   )
 )
 
-/**
- * A user's login or a program's name. It must not be `agentd`, or contain a colon, as names of agents, channels and
- * plans do.
- */
+/** A user's login or a program's name: not `agentd`, and without a colon, unlike names of agents and channels. */
 const by = name.check(
   bound<string>(
     (value) => value !== "agentd" && !value.includes(":"),

@@ -75,9 +75,7 @@ export type Item =
   | Is<"begin", Begin>
   /** A piece of an answer or a thought, which the next piece continues. */
   | Is<"piece", { of: "answer" | "thought" }>
-  /**
-   * An answer without pieces. `runId`: set for runes of an older agentd, in which runs without turns answered this way.
-   */
+  /** A whole answer. `runId`: set for runes of an older agentd, in which runs without turns answered this way. */
   | Is<"answer", { runId?: string }>
   | Is<"printed", { isError: boolean; runId: string }>
   | Is<"over", Over>

@@ -32,10 +32,7 @@ export const CostRow = Schema.Struct({
   unpriced: Schema.Finite,
   /** Number of tokens that were estimated because no answer reported them; undefined if there are none. */
   estimated: Schema.optionalKey(Schema.Finite),
-  /**
-   * Reported spending that is impossible in the time that the agents ran. It counts only against the agents' own
-   * budgets.
-   */
+  /** Reported spending that is impossible in the time that the agents ran. Counts only against their own budgets. */
   unlikely: Schema.optionalKey(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite }))
 })
 export type CostRow = typeof CostRow.Type
@@ -88,10 +85,7 @@ export type LimitRow = typeof LimitRow.Type
 
 const WHOSE = ["machine", "project", "agent"]
 
-/**
- * The limits of the machine, then of projects, then of agents, each sorted by the spent share. `projects`: names by
- * conversation. Pure.
- */
+/** Limits of the machine, then projects, then agents, each by spent share. `projects`: names by conversation. Pure. */
 export const limitsOf = (
   limits: ReadonlyArray<Limited>,
   projects: ReadonlyMap<string, string>

@@ -16,10 +16,7 @@ export const Erasable = Schema.Struct({
   kind: Schema.String,
   fields: Schema.Array(Schema.String),
   size: Schema.Int,
-  /**
-   * Other runes that contain the same content. After an erasure, the ones that were erased with it. Undefined from an
-   * older daemon.
-   */
+  /** Other runes with the same content. After an erasure, those erased with it. Undefined from an older daemon. */
   also: Schema.optionalKey(Schema.Array(Schema.Struct({ eventId: Schema.Int, kind: Schema.String }))),
   more: Schema.optionalKey(Schema.Boolean)
 })
@@ -51,10 +48,7 @@ export const DaemonStatus = Schema.Struct({
   ownConfig: Schema.optionalKey(OwnConfigTrouble),
   /** Present if the keeper of runs cannot be reached: the reason, and since when, in ms since the epoch. */
   keeper: Schema.optionalKey(Schema.Struct({ message: Schema.String, since: Schema.Finite })),
-  /**
-   * Time zone for times that name no zone. `doubt`: why the zone is a guess; null if it is certain. Undefined from an
-   * older daemon.
-   */
+  /** Zone for times without a zone. `doubt`: why it is a guess; null if certain. Undefined from an older daemon. */
   zone: Schema.optionalKey(Schema.Struct({ name: Schema.String, doubt: Schema.NullOr(Schema.String) })),
   /** When the daemon started, ms since the epoch. */
   startedAt: Schema.Finite,
@@ -93,10 +87,7 @@ export const DaemonStatus = Schema.Struct({
     bytes: Schema.Finite,
     /** Size in bytes of the segments, to which the oldest runes are moved. Undefined from an older daemon. */
     sealed: Schema.optionalKey(Schema.Finite),
-    /**
-     * eventId of the oldest rune, if older ones were deleted according to the user's setting. Undefined if none were
-     * deleted.
-     */
+    /** eventId of the oldest rune, if older ones were deleted by the user's setting. Undefined if none were. */
     begins: Schema.optionalKey(Schema.Int),
     /** Result of the last check of the whole log; null if there was none. Undefined from an older daemon. */
     checked: Schema.optionalKey(
@@ -123,9 +114,7 @@ export const DaemonStatus = Schema.Struct({
     failed: Schema.Int,
     lastSentAt: Schema.NullOr(Schema.Finite),
     lastError: Schema.NullOr(Schema.String),
-    /**
-     * Since when mail cannot be sent, ms since the epoch. Undefined if it can be sent, or if an older log does not say.
-     */
+    /** Since when mail cannot be sent, ms since the epoch. Undefined if it can be, or if an older log does not say. */
     failsSince: Schema.optionalKey(Schema.Finite),
     /** True if the numbers are not known yet, because queued mails are still being read. */
     unread: Schema.optionalKey(Schema.Boolean),

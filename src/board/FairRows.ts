@@ -7,9 +7,7 @@ const MAX_OF_ONE = 20
 
 interface Fair {
   readonly first: ReadonlyArray<WaitingRow>
-  /**
-   * Further rows of agents that have more rows. They follow the first rows of all agents, in rounds of 20 per agent.
-   */
+  /** Further rows of agents that have more. They follow the first rows of all agents, in rounds of 20 per agent. */
   readonly further: ReadonlyArray<WaitingRow>
 }
 

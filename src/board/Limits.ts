@@ -15,19 +15,13 @@ export const Limits = {
   tail: 10_000,
   /** Evidence in a report: maximum number of entries, and maximum length of each. */
   evidence: { count: 64, length: 8 * 1024 },
-  /**
-   * Limits of a goal: its text in bytes (`goal`), a check in characters (`check`), the number of review rounds
-   * (`rounds`).
-   */
+  /** Limits of a goal: its text in bytes (`goal`), a check in characters (`check`), the review rounds (`rounds`). */
   goal: 64 * 1024,
   check: 4096,
   /** Maximum size in bytes of a scheduled message or goal, which is stored until it is sent. */
   scheduled: 32 * 1024,
   rounds: 100,
-  /**
-   * Maximum length of a line, in bytes: enough for the longest text in its longest JSON encoding, and for the other
-   * fields.
-   */
+  /** Maximum bytes of a line: enough for the longest text in its longest JSON encoding, and for the other fields. */
   lineBytes: 2 * 1024 * 1024,
   connections: 256,
   /** Maximum number of connections that have not sent a complete line yet, in addition to `connections`. */
@@ -36,9 +30,7 @@ export const Limits = {
   halfLines: 16 * 1024 * 1024,
   /** Maximum number of calls in progress at the same time, including subscribers of the log. */
   calls: 512,
-  /**
-   * Limits of the sockets of runs, separate from those above: for one run (`each`), and for all runs together (`all`).
-   */
+  /** Limits of the sockets of runs, separate from those above: for one run (`each`), and for all together (`all`). */
   runs: {
     connections: { each: 16, all: 512 },
     halfLines: { each: 4 * 1024 * 1024, all: 32 * 1024 * 1024 },

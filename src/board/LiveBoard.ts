@@ -36,10 +36,7 @@ export interface Options {
   /** Reads all facts of the board. `all`: includes agents and goals that ended long ago. */
   readonly given: (all: boolean) => Effect.Effect<Given & { readonly startedAt: number }>
   readonly parts: (parts: BoardSections.Parts) => Effect.Effect<BoardSections.News>
-  /**
-   * Addresses of the live agents. Some agents become alive without a rune, for example when a daemon restores its
-   * state.
-   */
+  /** Addresses of the live agents. Some become alive without a rune, for example when a daemon restores its state. */
   readonly addresses: Effect.Effect<ReadonlyArray<Address>>
   readonly log: EventLog["Service"]
   readonly allowances: Allowances
@@ -142,8 +139,7 @@ export const make = Effect.fnUntraced(function* ({ addresses, allowances, every 
       )
 
       const look = Effect.fnUntraced(function* (began: number) {
-        // when a rune is published, its actors have not moved to their new state yet; they do so in the same turn of
-        // the event loop
+        // a rune is published before its actors have moved to their new state, in the same turn of the event loop
         yield* Effect.yieldNow
         const taken = pace.take(began)
         const rune = yield* log.head

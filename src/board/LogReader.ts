@@ -10,10 +10,7 @@ import type { Rune } from "../core/event-log/Rune.ts"
 import type { EventLog, Selection, StorageError } from "../core/event-log/EventLog.ts"
 import { Limits } from "./Limits.ts"
 
-/**
- * Names of the state machines that write an agent's runes. Each of the agent's tool calls has a state machine of its
- * own.
- */
+/** Names of the state machines that write an agent's runes. Each of its tool calls has a state machine of its own. */
 export const actorsOf = (agent: string): ReadonlyArray<string> => [
   workerName(agent),
   inboxName(agent),
@@ -22,8 +19,7 @@ export const actorsOf = (agent: string): ReadonlyArray<string> => [
 ]
 
 /**
- * Returns a function that tells whether a client may see a rune. A kind that is not in `known` counts as internal,
- * because a newer program wrote it.
+ * Tells whether a client may see a rune. A kind that is not in `known` is a newer program's, and counts as internal.
  */
 export const open = (known: ReadonlyArray<string>, internal = false) => {
   const kinds = new Set(known)
@@ -33,10 +29,7 @@ export const open = (known: ReadonlyArray<string>, internal = false) => {
 
 const sizeOf = ({ payload }: Rune): number => JSON.stringify(payload).length
 
-/**
- * Groups runes, without changing their order, so that each group fits into one line to a client. A group has at least
- * one rune.
- */
+/** Groups runes, in their order, so that each group fits into one line to a client. A group has at least one rune. */
 const lines = (runes: ReadonlyArray<Rune>): ReadonlyArray<[Rune, ...Array<Rune>]> => {
   const made: Array<[Rune, ...Array<Rune>]> = []
   let left = 0

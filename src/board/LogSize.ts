@@ -57,8 +57,7 @@ export const make = Effect.fnUntraced(function* (state: string) {
     const { bytes: sealed, deleted } = yield* log.sealed
     const bytes = storeBytes(join(state, "runes.db"))
     const runes = yield* daily
-    // segments are compressed, and today's runes will be moved there, too: so they are counted at the average size of
-    // all runes
+    // today's runes will be moved to the compressed segments, so they are counted at the average size of all runes
     const kept = head - deleted
     const perDay = runes === null || kept === 0 ? null : Math.round((runes * (bytes + sealed)) / kept)
     const begins = deleted === 0 ? {} : { begins: deleted + 1 }

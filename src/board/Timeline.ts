@@ -43,10 +43,7 @@ const texts = (payload: object): string | undefined => {
   return undefined
 }
 
-/**
- * The beginning of the first readable text in the payload or in one of the payload's objects; empty if there is none.
- * Pure.
- */
+/** The beginning of the first readable text in the payload or one of its objects; empty if there is none. Pure. */
 export const saysOf = (payload: Rune["payload"]): string => {
   const parts = [payload, ...Object.values(payload).filter((value) => typeof value === "object" && value !== null)]
   for (const part of parts) {

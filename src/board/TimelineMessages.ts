@@ -62,10 +62,7 @@ export const TimelinePage = Schema.Struct({
   rows: Schema.Array(TimelineRow),
   /** eventId of the newest rune in the log. */
   head: Schema.Int,
-  /**
-   * Numbers of runes over time. `counts`: runes in each span of `width` ms, from `since` on. `places`: `place` of the
-   * first rune in each span.
-   */
+  /** `counts`: runes in each span of `width` ms, from `since` on. `places`: `place` of the first rune in each span. */
   density: Schema.Struct({
     since: Schema.Finite,
     width: Schema.Finite,

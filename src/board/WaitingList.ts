@@ -120,10 +120,7 @@ const run = (does: string, ...words: ReadonlyArray<string>) => ({
   command: ["agentd", ...words.map(word)].join(" ")
 })
 
-/**
- * Returns a function that names a conversation in commands: by its project, or by its own id if several conversations
- * have that project name.
- */
+/** Names conversations in commands: by project, or by the conversation's id if several share a project name. */
 export const namesOf = ({ agents, conversations, projects }: Given) => {
   const of = new Map<string, Set<string>>()
   const add = (name: string, conversation: string) => of.set(name, (of.get(name) ?? new Set()).add(conversation))
@@ -289,9 +286,7 @@ const placesOf = ({ agents, backlog, conversations, projects }: Given): Places =
   still: new Set(projects.flatMap(({ conversation, stopped }) => (stopped === undefined ? [] : [conversation])))
 })
 
-/**
- * The row of the queued messages of an agent that is stopped or over its budget, or whose conversation accepts no work.
- */
+/** Queued messages of an agent that is stopped or over its budget, or whose conversation accepts no work. */
 const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
   const { agent, conversation, held, heldSince, project } = backlog
   if (held === 0) return []
@@ -418,10 +413,7 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
   ]
 }
 
-/**
- * Whether the goal is blocked by an agent's repository. If the goal waits because an agent asks, the agent has its own
- * row.
- */
+/** Whether the goal is blocked by an agent's repository. A goal whose agent asks is shown in the agent's row. */
 const isStuck = ({ behind, state, word }: GoalInfo): boolean =>
   state === "executing" && word === "needs you" && behind === undefined
 
@@ -658,9 +650,7 @@ const ofKeeper = ({ keeper }: Given): ReadonlyArray<Row> =>
         }
       ]
 
-/**
- * The row of a login that the user must renew. An outage ends by itself, so it is on the board but not in this list.
- */
+/** The row of a login that the user must renew. Outages end by themselves, and are only on the board. */
 const ofLogin = (standing: Standing): Row => ({
   id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
   kind: "provider",

@@ -51,10 +51,7 @@ export interface Surroundings {
   readonly stores: string
   readonly store: string
   readonly environment: Environment
-  /**
-   * An agent's lock. Goals assign one task at a time to an agent, so that each starts from the commit of the previous
-   * one.
-   */
+  /** An agent's lock: goals assign one task at a time, so that each starts from the commit of the previous one. */
   readonly giving: (agent: string) => Semaphore.Semaphore
   /** Whether an agent has a task in progress from another goal, according to that goal's state. */
   readonly worksForAnother: (agent: string) => boolean
@@ -70,7 +67,7 @@ export type Doing = Exclude<(typeof GoalMachine.Autonomy)["states"][GoalMachine.
 /** Interval at which a waiting activity checks again even without a report, ms. */
 const LOOK_AGAIN = 30_000
 /**
- * Maximum size of one piece of a plan, in bytes of JSON. A larger task is one piece. A rune contains each piece twice.
+ * Maximum size of a piece of a plan, in bytes of JSON. A larger task is one piece. A rune contains each piece twice.
  */
 const PIECE_BYTES = 60_000
 /** Number of bytes whose processing counts as one step (see TimeSlices). */
@@ -343,9 +340,7 @@ export const definition = (of: {
     run: ({ name }, { state }) => of.run(name as Doing, state)
   })
 
-/**
- * Rebuilds one goal from its runes, up to the first rune that `takes` rejects. Fails if the conversation is archived.
- */
+/** Rebuilds a goal from its runes, up to the first rune that `takes` rejects. Fails if the conversation is archived. */
 export const readGoal = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   conversation: string,

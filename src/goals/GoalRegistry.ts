@@ -166,9 +166,7 @@ interface Alive {
   readonly scope: CommitScope
 }
 
-/**
- * Time after a goal's stop, in ms. After this time its tasks need not be withdrawn: they were withdrawn or have ended.
- */
+/** Time after a goal's stop, in ms, from which its tasks need not be withdrawn: they were withdrawn or have ended. */
 const STALE = 86_400_000
 
 export interface Parts {

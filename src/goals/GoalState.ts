@@ -126,10 +126,7 @@ const changes = (before: GoalState, event: GoalMachine.Event, { at, eventId }: R
   }
 }
 
-/**
- * Ids of the tasks in which the first `count` fixable errors were found. Follow-up tasks are in the order of the
- * findings.
- */
+/** Ids of the tasks in which the first `count` fixable errors were found. Follow-up tasks have the same order. */
 const followedUp = (findings: ReadonlyArray<Finding>, count: number): ReadonlyArray<string> =>
   mendable(findings)
     .slice(0, count)

@@ -29,10 +29,7 @@ export const figuresOf = (goal: GoalState): Figures => ({
   executingSince: goal.executingSince
 })
 
-/**
- * Estimated remaining time in ms, if each task takes as long as the finished ones did. Null until the first task has
- * finished.
- */
+/** Estimated remaining time in ms, from the time of the finished tasks. Null until the first task has finished. */
 export const estimate = ({ executingSince, tasks }: Figures, now: number): number | null => {
   const done = tasks.completed + tasks.failed
   const left = tasks.pending + tasks.assigned + tasks.running

@@ -207,9 +207,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   return { cwd, shared, findings: problem === undefined ? findings : [...findings, problem] } as Place
 })
 
-/**
- * Runs the automatic checks and returns their findings. If no finding is an `error`, the critic reviews the work next.
- */
+/** Runs the automatic checks and returns their findings. If none is an `error`, the critic reviews the work next. */
 export const check = (
   spec: Spec
 ): Effect.Effect<ReadonlyArray<Finding>, never, FileSystem.FileSystem | ProcessTree | Reaper> =>

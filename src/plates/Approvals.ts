@@ -281,10 +281,7 @@ const told = (tool: string, decision: Decision): string => {
   return decision.answers === undefined ? `${tool}: allowed.` : `${tool} is answered: ${decision.answers.join("; ")}.`
 }
 
-/**
- * Checks an answer: a request with questions needs choices, a request for permission needs the hash. Both can be
- * denied.
- */
+/** Checks an answer: questions need choices, a request for permission needs the hash. Both can be denied. */
 const decided = ({ hash, id, prompt, questions }: Open, given: Decision): Decision | CommandRefused => {
   if (given.behavior === "deny") return given
   const answers = chosen({ id, questions, tool: prompt.tool }, given.answers)

@@ -207,8 +207,7 @@ const isStart = (event: PlateMachine.Event): event is Start =>
   event._tag === "HookSessionStart" || event._tag === "SessionStart"
 
 /**
- * The process of the hook's session. Undefined if the pid or the start time is unknown: it could not be identified
- * later.
+ * The process of the hook's session. Undefined if its pid or start time is unknown, so that it cannot be identified.
  */
 const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined => {
   if (pid === undefined) return undefined

@@ -39,8 +39,7 @@ export class HealthCheck {
   })
 
   /**
-   * Reads again the transcripts that were not read to their end in the round. The delay lets the writer finish, within
-   * `MAX_RECOVERY`.
+   * Reads again the transcripts that were not read to their end. The delay lets the writer finish in `MAX_RECOVERY`.
    */
   private readonly again = Effect.gen({ self: this }, function* () {
     const behind = this.registry.open.filter(({ transcript }) => transcript?.found?._tag === "Behind")

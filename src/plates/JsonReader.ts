@@ -123,7 +123,5 @@ export class JsonReader {
   }
 }
 
-/**
- * Converts a time since the epoch to ms. Numbers below 1e11 are taken as seconds, which is right until the year 5138.
- */
+/** Converts a time since the epoch to ms. Numbers below 1e11 are taken as seconds, which is right until year 5138. */
 const inMillis = (value: number): number => (Math.abs(value) < 1e11 ? value * 1_000 : value)

@@ -66,10 +66,7 @@ export class PlateActor {
   /** The git branch of the session's folder; undefined before the first check, or if there is no branch. */
   branch: string | undefined = undefined
   private branchAt = -1
-  /**
-   * When a timestamp of the session was first found to be in the future, because the clock had been set back. Undefined
-   * if none is.
-   */
+  /** When a timestamp in the future was first found, which means that the clock was set back. Undefined if none is. */
   private setBackAt: number | undefined = undefined
   /** Number of consecutive rounds in which a session that has begun had no transcript. */
   private absences = 0
@@ -109,10 +106,7 @@ export class PlateActor {
     return (state === "Idle" || state === "Starting") && this.note?.isSpare === true
   }
 
-  /**
-   * The session's processes whose start time is known, newest last. There are several if the user has opened it more
-   * than once.
-   */
+  /** The session's processes whose start time is known, newest last. The user can open a session more than once. */
   get processes(): ReadonlyArray<ProcessId> {
     return this.stand.data.processes.flatMap(({ pid, start }) => (start === null ? [] : [{ pid, start }]))
   }
@@ -143,10 +137,7 @@ export class PlateActor {
     return true
   }
 
-  /**
-   * False if missed hooks cannot be corrected, because the transcript is unknown or did not appear after the first
-   * prompt.
-   */
+  /** False if missed hooks cannot be corrected: the transcript is unknown, or did not appear after the first prompt. */
   get watchable(): boolean {
     return this.transcript !== undefined && this.absences < MAX_ABSENCES
   }

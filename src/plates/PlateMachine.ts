@@ -341,10 +341,7 @@ const isOurs = (data: Data, pid: number): boolean =>
 const formerHook = (data: Data, event: Event): boolean =>
   event._tag.startsWith("Hook") && "sessionId" in event && data.formerIds.includes(event.sessionId ?? "")
 
-/**
- * Whether a time is newer than the evidence. A time in the future was recorded before the clock was set back, and does
- * not count unless the time of the evidence is in the future, too.
- */
+/** Whether a time is newer than the evidence. A time in the future was recorded before the clock was set back. */
 const isAfter = (stamp: number, { asOf, at }: { readonly asOf: number; readonly at: number }): boolean =>
   stamp > asOf && (stamp <= at || asOf > at)
 

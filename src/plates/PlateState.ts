@@ -254,10 +254,7 @@ const askingCall = (data: Data, agentId: string | null, tool: string, input: str
       !data.prompts.some((prompt) => prompt.callId === call.callId)
   )
 
-/**
- * Adds the prompt of a permission request. The request does not name its call, so a matching open call is used. If
- * there is none, the tool identifies the prompt.
- */
+/** Adds the prompt of a permission request. It belongs to the matching open call; if there is none, to the tool. */
 export const requested = (data: Data, event: Omit<CallEvent, "callId">): Data => {
   const agentId = event.agentId ?? null
   const { at, input, tool } = event

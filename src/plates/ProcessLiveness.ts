@@ -83,8 +83,8 @@ export class ProcessLiveness {
   })
 
   /**
-   * Called when a session has ended for good, because its process soon exits. An unknown process counts as gone after
-   * the last check.
+   * Called at a session's final end, because its process soon exits. If unknown, it counts as gone after the last
+   * check.
    */
   ending(plate: PlateActor): Effect.Effect<void> {
     const { ended } = plate

@@ -38,10 +38,7 @@ const isShell = (fs: FileSystem.FileSystem, pid: number): Effect.Effect<boolean>
     Effect.orElseSucceed(() => false)
   )
 
-/**
- * Reports an answered prompt to its plate, if a new shell shows that it was answered. If no plate waits, nothing is
- * read.
- */
+/** Tells a plate that its prompt was answered, if a new shell shows that. If no plate waits, nothing is read. */
 export const look = Effect.fnUntraced(
   function* (fs: FileSystem.FileSystem, plates: ReadonlyArray<PlateActor>, now: number) {
     const waiting = plates.flatMap((plate) => {

@@ -100,8 +100,7 @@ export class Transcript {
         if (stat.inode !== this.inode || stat.size < this.offset) this.restart(stat)
         const unread = this.offset
         let budget = MAX_LOOK
-        // Lines that are appended during the read are read, too, so that the mtime belongs to the content that was
-        // read.
+        // Lines that are appended during the read are read, too, so that the mtime belongs to the content.
         while (this.offset < stat.size && budget > 0) {
           const took = yield* this.readOn(file, Math.min(budget, stat.size - this.offset))
           if (took === 0) break

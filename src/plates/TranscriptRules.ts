@@ -82,8 +82,7 @@ const interrupted = (of: Case): ReadonlyArray<PlateMachine.Event> => {
 }
 
 /**
- * Events for a failed turn. If the session ends with that turn, its hook is lost, because Claude Code does not wait for
- * hook commands then.
+ * Events for a failed turn. If the session ends with it, its hook is lost, as Claude Code does not wait for hooks then.
  */
 const failing = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { now, snapshot, view } = of

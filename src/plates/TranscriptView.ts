@@ -64,18 +64,14 @@ const remember = <K, V>(map: Map<K, V>, key: K, value: V, max: number): void => 
   if (map.size > max) map.delete(map.keys().next().value!)
 }
 
-/**
- * How a record was read. `nothing`: bookkeeping, or a record of another chain. `opaque`: a record of an unknown form.
- */
+/** Kind of a record. `nothing`: bookkeeping, or a record of another chain. `opaque`: a record of an unknown form. */
 type Said = "something" | "nothing" | "opaque"
 
 export class TranscriptView {
   readonly chain: Chain
   /** When the newest interrupt that ended a turn was written, ms since the epoch; 0 if none. */
   interruptAt = 0
-  /**
-   * Time at which the agent's newest message began, or the user's newest prompt was accepted. Earlier calls have ended.
-   */
+  /** When the agent's newest message began, or the user's newest prompt was accepted. Earlier calls have ended. */
   movedAt = 0
   /** When the user's newest prompt or command was accepted. */
   promptAt = 0

@@ -83,8 +83,7 @@ const prepared = (bus: Bus) =>
   })
 
 /**
- * Returns a function that connects to the bus in a channel's config. Each bus has one connection. `heard` gets each
- * signal, with the bus's address.
+ * Returns a function that connects to a config's bus, once per bus. `heard` gets each signal, and the bus's address.
  */
 const connections = Effect.fnUntraced(function* (heard: (address: string, signal: Received) => void) {
   const buses = new Map<string, Bus>()
