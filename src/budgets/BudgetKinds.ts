@@ -16,10 +16,10 @@ const Told = Schema.Struct({
   resource: Schema.Literals(["tokens", "usd", "tool_calls", "wall_time"]),
   spent: Schema.Finite,
   limit: Schema.Finite,
-  /** When the period ends and the limit is reset, ms since the epoch; null if it is not reset by itself. */
+  /** When the period ends and the spending is reset, ms since the epoch; null if it is never reset by itself. */
   until: Schema.NullOr(Schema.Finite),
   stops: Schema.Boolean,
-  /** Set if this reports a remarkable fact about the turn, in words, instead of a limit. */
+  /** A remarkable fact about the turn, in words. If present, the rune reports this fact, not a limit. */
   mark: Schema.optionalKey(text)
 })
 export type Told = typeof Told.Type

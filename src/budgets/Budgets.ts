@@ -6,9 +6,9 @@
  *     agent with something to ask ── admits? ── no ──► it waits for the next day or month, or a file that allows more
  *
  * Guarantees: a limit applies to the sum of all agents that it covers. A waiting agent continues automatically when a
- * new day or month begins. A user is notified once that a limit is near and once that it is exceeded, even across
- * restarts. All sums are folds of the log, so that a restart loses none. Agents wait until their conversation has been
- * read, and if the machine has a limit, until all have been read.
+ * new day or month begins. A user is notified once when a limit is near and once when it is exceeded, even if the
+ * daemon restarts. All sums are folds of the log, so that a restart loses none. Agents wait until their conversation
+ * has been read. If the machine has a limit, they wait until all conversations have been read.
  */
 import { Effect, Layer, type Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
@@ -48,21 +48,24 @@ import {
   use
 } from "./SpendingTotals.ts"
 
-/** Maximum time between two checks for waiting agents, in ms, because the clock may be set. */
+/** Maximum time between two checks for waiting agents, in ms, because the clock may be set in between. */
 const LOOK = 60_000
 
 const keyOf = ({ agent, conversation }: Address): string => `${conversation}/${agent}`
 
-/** Implausibly large amounts are shortened, so that they fit. */
+/** Describes implausible spending. Very large amounts are shortened. */
 const unlikelyWords = ({ tokens, usd }: { readonly tokens: number; readonly usd: number }): string =>
   `reports that it has spent ${[...(tokens > 0 ? [`${tokens.toPrecision(3)} tokens`] : []), ...(usd > 0 ? [`${usd.toPrecision(3)} USD`] : [])].join(", ")}, more than is possible in that time: this counts only against its own budget`
 
-/** The key of a warning; a warning with the same key is given only once. `agent`: the agent's name. */
+/** The key of a warning. Each key is used for only one warning. `agent`: the agent's name. */
 const toldAs = ({ label, period, resource, whose }: Reach, agent: string, what: "near" | "spent"): string =>
   `${whose === "agent" ? `agent/${agent}` : whose}/${period}/${resource}/${label}/${what}`
 
 interface Known extends Read {
-  /** True if an agent of the conversation has run since the start, so that its rows are in memory. */
+  /**
+   * True if an agent of the conversation has run since the daemon started, so that the conversation's rows are in
+   * memory.
+   */
   isLive: boolean
 }
 
@@ -78,7 +81,7 @@ class BudgetTable implements Allowances {
   private readonly known = new Map<string, Known>()
   private readonly spenders = new Map<string, Spender>()
   private readonly waiting = new Map<string, () => void>()
-  /** Keys of the warnings about the machine. */
+  /** Keys of the warnings about the machine's limits that were given. */
   private readonly told = new Set<string>()
   private isRead = false
   private isTimed = false
@@ -101,18 +104,18 @@ class BudgetTable implements Allowances {
   private readonly read = Effect.fnUntraced({ self: this }, function* (this: BudgetTable, stream: string) {
     if (this.known.has(stream)) return
     const read = yield* Effect.provideService(recover(stream), EventLog, this.log)
-    // another caller may have read it in the meantime, and counted more
+    // another caller may have read the stream in the meantime, and counted more
     if (!this.known.has(stream)) this.known.set(stream, { ...read, isLive: false })
   })
 
   /**
-   * Reads what every conversation has spent, one after the other. A conversation that cannot be read counts as nothing.
+   * Reads what each conversation has spent, one after the other. If one cannot be read, its spending counts as zero.
    */
   readonly readAll: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     const streams = yield* Effect.catch(this.log.streams, (error) =>
       Effect.as(Effect.logWarning(`the spending cannot be read: ${error.message}`), [])
     )
-    // open conversations first, because their agents wait
+    // open conversations are read first, because their agents wait
     for (const { stream } of streams.toSorted((a, b) => Number(a.isSealed) - Number(b.isSealed))) {
       if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
       yield* Effect.catch(this.read(stream), ({ message }) =>
@@ -172,7 +175,10 @@ class BudgetTable implements Allowances {
     }
   }
 
-  /** `extra`: spending that was not reported yet. */
+  /**
+   * The limits that apply to an agent, and the spending that counts towards them. `extra`: spending that was not
+   * reported yet.
+   */
   private reachesOf(who: Address, extra: Sum = nothing): ReadonlyArray<Reach> {
     const spender = this.spenders.get(keyOf(who))
     const known = this.known.get(who.conversation)
@@ -210,7 +216,7 @@ class BudgetTable implements Allowances {
     return reached
   }
 
-  /** Wakes the waiting agents after this time in ms, or sooner. */
+  /** Wakes the waiting agents after `ms` milliseconds, or sooner. */
   private look(ms: number): void {
     if (this.isTimed) return
     this.isTimed = true
@@ -236,7 +242,7 @@ class BudgetTable implements Allowances {
       return this.judge(who, usage.same)
     })
 
-  /** Reports limits that are near or exceeded, and ends turns beyond them. */
+  /** Reports limits that are near or exceeded, and ends turns that exceed them. */
   private judge(who: Address, same: string | undefined): Effect.Effect<void> {
     const drafts: Array<RuneDraft> = []
     const acts: Array<Effect.Effect<void>> = []
@@ -257,13 +263,13 @@ class BudgetTable implements Allowances {
     )
   }
 
-  /** False for a turn that is over: its limits no longer matter. */
+  /** Whether the turn to which a limit applies is still in progress. If it is over, its limits no longer matter. */
   private isUnderWay(who: Address, { label }: Reach): boolean {
     const spender = this.spenders.get(keyOf(who))
     return spender?.turn === undefined || spender.turn() === label
   }
 
-  /** Remarkable facts about the current turn. `same`: text about a call that the turn repeats. */
+  /** Remarkable facts about the current turn. `same`: description of a call that the turn repeats. */
   private marksOf(who: Address, same?: string): ReadonlyArray<Reach> {
     const account = this.known.get(who.conversation)?.spending.agents.get(who.agent)
     const found = account === undefined ? undefined : unusual(account)
@@ -298,8 +304,7 @@ class BudgetTable implements Allowances {
   }
 
   private write(drafts: ReadonlyArray<RuneDraft>): Effect.Effect<void> {
-    // append them one by one: a closed conversation takes no runes, and this must not keep other runes from being
-    // appended
+    // append runes one by one: a closed conversation takes none, which must not prevent the others from being appended
     return Effect.forEach(
       drafts,
       (draft) =>
@@ -363,7 +368,7 @@ class BudgetTable implements Allowances {
         if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
         const read = yield* this.whole(stream)
         const costs = read === undefined ? [] : costsOf(read.spending, stream, since, options)
-        // a conversation that was just archived is still in memory, and must not be counted twice
+        // a conversation that was just archived is still in memory; do not count it twice
         all.push(...costs.filter((cost) => cost.conversation === stream || !this.isLive(cost.conversation)))
       }
       return all
@@ -374,7 +379,7 @@ class BudgetTable implements Allowances {
     return this.known.get(conversation)?.isLive === true
   }
 
-  /** Everything a stream has spent, including its rows; undefined if it cannot be read. */
+  /** All spending in a stream, including its rows; undefined if the stream cannot be read. */
   private readonly whole = (stream: string): Effect.Effect<Read | undefined> =>
     Effect.suspend(() =>
       this.isLive(stream)
@@ -388,7 +393,7 @@ class BudgetTable implements Allowances {
     Effect.map(this.whole(conversation), (read) => (read === undefined ? undefined : archivedOf(read.spending)))
 }
 
-/** Ready at once: a conversation's spending is read when one of its agents joins. */
+/** The layer is ready at once: a conversation's spending is read when one of its agents joins. */
 export const layer = (options: Options) =>
   Layer.effect(
     SpendingLimits,

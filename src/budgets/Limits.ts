@@ -1,4 +1,6 @@
-/** Limits: computes which limits apply to an agent, and how much of each is spent. Pure. */
+/**
+ * Limits: computes the limits that apply to an agent, and the share of each that is spent. Pure.
+ */
 import { Duration } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
 import type { Period, Reach, Resource, Whose } from "../domain/SpendingLimits.ts"
@@ -90,12 +92,15 @@ export const reaches = (whose: Whose, budget: BudgetConfig, account: Account, no
     })
   )
 
-/** Minimum number of earlier turns for a comparison, and the multiple of their cost that is reported. */
+/**
+ * Minimum number of earlier turns for a comparison, and the multiple of their median cost from which on a turn is
+ * reported.
+ */
 const [LEAST, TIMES] = [3, 10]
 
 /**
- * Reports a turn that has cost ten times the median of the agent's earlier turns, in USD if known, else in tokens.
- * Undefined: it has not.
+ * Reports a turn that has cost ten times the median of the agent's earlier turns, in USD if known, otherwise in tokens.
+ * Undefined for any other turn.
  */
 export const unusual = ({ turn, usual = [] }: Account): Reach | undefined => {
   const resource = turn.sum.usd > 0 ? "usd" : "tokens"
@@ -114,8 +119,8 @@ export const unusual = ({ turn, usual = [] }: Account): Reach | undefined => {
 export const isSpent = ({ limit, spent }: Reach): boolean => spent >= limit
 
 /**
- * Whether the limit keeps agents from beginning turns. A limit per turn only ends that turn. The totals of agents and
- * projects are enforced elsewhere.
+ * Whether the limit prevents agents from beginning turns. A limit per turn only ends that turn. The total limits of
+ * agents and projects are enforced elsewhere.
  */
 export const bars = (reach: Reach): boolean =>
   reach.period === "day" || reach.period === "month" || (reach.period === "total" && reach.whose === "machine")

@@ -6,7 +6,7 @@ import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import { apply, fresh, kinds, type SpendingTotals } from "./SpendingTotals.ts"
 
-/** Null if the stream has no runes about spending. */
+/** Folds a stream's runes about spending into totals; null if there are none. */
 export const fold: StreamFold<SpendingTotals | null> = {
   name: "spending",
   version: 3,

@@ -1,9 +1,10 @@
 /**
- * SpendingTotals: what one conversation has spent, from its runes: sums by agent and overall, for the turn, day, month
- * and total. For cost reports it also has rows by day, agent, model and goal, and rows of the newest hours.
+ * SpendingTotals: the spending of one conversation, from its runes. It has sums for each agent and for the
+ * conversation: for the turn, the day, the month and in total. For cost reports it also has rows by day, agent, model
+ * and goal, and rows of the newest hours.
  *
  * Guarantees: memory is bounded for any length of the log: old days are merged into months, then into one sum, and only
- * the newest agents are stored. Warnings that were given are remembered.
+ * the newest agents are stored. Warnings that were given are stored, too.
  */
 import * as Calendar from "../domain/Calendar.ts"
 import type { Cost } from "../domain/SpendingLimits.ts"
@@ -22,17 +23,20 @@ export interface Sum {
 
 export const nothing: Sum = { tokens: 0, usd: 0, toolCalls: 0, wallTime: 0 }
 
-/** A sum, and the turn, day or month that it belongs to. */
+/** A sum of spending, and the turn, day or month in which it was spent. */
 interface Of {
   readonly label: string
   readonly sum: Sum
-  /** The previous day or month, in case a clock that was ahead for a moment ended it too early. */
+  /**
+   * The previous day or month. If a clock was ahead for a moment and ended that period too early, spending is added to
+   * it again.
+   */
   readonly before?: Omit<Of, "before">
 }
 
-/** The sums of one agent, or of all agents of the conversation. */
+/** The sums of one agent, or of all agents in the conversation. */
 export interface Account {
-  /** Implausible spending reported for the newest turn, and that turn's id. */
+  /** Implausible spending that was reported for the newest turn, and that turn's id. */
   readonly unlikely?: NonNullable<Usage["unlikely"]> & { readonly turn: string }
   /** Costs of earlier turns, newest last. */
   readonly usual?: ReadonlyArray<Pick<Sum, "tokens" | "usd">>
@@ -45,12 +49,12 @@ export interface Account {
 const none: Of = { label: "", sum: nothing }
 export const empty: Account = { total: nothing, turn: none, day: none, month: none }
 
-/** `conversation` is set for an archived conversation, in the daemon's stream. */
+/** A row of spending. `conversation` is set only for an archived conversation, in the daemon's stream. */
 type Row = Omit<Cost, "conversation"> & { readonly conversation?: string }
 
-/** Mutable. */
+/** The totals of one stream. They are changed in place. */
 export interface SpendingTotals {
-  /** Everything ever spent, without any reset. */
+  /** All spending so far, which is never reset. */
   ever: Sum
   project: Account
   readonly agents: Map<string, Account>
@@ -74,9 +78,9 @@ const MAX_AGENTS = 2_000
 const MAX_ROWS = 4_000
 const MAX_HOURS = 2_000
 const MAX_TOLD = 1_000
-/** Number of earlier turns that define the usual cost. */
+/** Number of earlier turns from which the usual cost is computed. */
 const MAX_USUAL = 20
-/** The `day` of rows that are older than all stored months. */
+/** Value of `day` in rows that are older than all stored months. */
 const EARLIER = "earlier"
 
 export const add = (a: Sum, b: Sum): Sum => ({
@@ -87,8 +91,8 @@ export const add = (a: Sum, b: Sum): Sum => ({
 })
 
 /**
- * The sum of the period that contains the day. A clock that was set back does not restart a period. If a clock far
- * ahead began a period, its sum is added to the period before.
+ * The sum of the period that contains the day. If the clock was set back, the period does not restart. If a clock that
+ * was far ahead had begun a later period, that period's sum is added to the one before.
  */
 export const present = (of: Of, day: string, now: string): Of => {
   const { before, label, sum } = of
@@ -112,7 +116,7 @@ export const spent = (account: Account, day: string, more: Sum): Account => ({
 const intoTurn = ({ label, sum }: Of, turn: string, more: Sum): Of =>
   label === turn ? { label, sum: add(sum, more) } : { label: turn, sum: more }
 
-/** Adds the cost of the previous turn, if a new one has begun. */
+/** Costs of earlier turns. If a new turn has begun, the cost of the previous one is added. */
 const usualOf = ({ turn: { label, sum }, usual = [] }: Account, turn: string): NonNullable<Account["usual"]> =>
   label === turn || label === "" ? usual : [...usual, { tokens: sum.tokens, usd: sum.usd }].slice(-MAX_USUAL)
 
@@ -129,7 +133,7 @@ export const sumOf = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime 
   wallTime
 })
 
-/** The agent's own sums, including implausible spending. */
+/** Adds usage to an agent's own sums. Unlike other sums, these include implausible spending. */
 const usedByIt = (account: Account, { turn_id: turn, unlikely }: Usage, day: string, more: Sum): Account => {
   if (unlikely === undefined) return used(account, turn, day, more)
   const { tokens = 0, usd = 0 } = account.unlikely?.turn === turn ? account.unlikely : {}
@@ -164,8 +168,8 @@ const addRow = (rows: Map<string, Row>, row: Row): void => {
 }
 
 /**
- * Merges rows of the oldest days into rows of their month without goals. When no days are left, merges months into one
- * row per model.
+ * Merges rows of the oldest days into rows of their month without goals. If there are no days left, merges months into
+ * one row per model.
  */
 const shorten = (rows: Map<string, Row>): void => {
   while (rows.size > MAX_ROWS) {
@@ -234,7 +238,7 @@ const keep = <V>(map: Map<string, V>, key: string, value: V, most: number): void
   if (map.size > most && oldest !== undefined) map.delete(oldest)
 }
 
-/** `at`: time of the rune, ms since the epoch. Returns the day for which the usage counts. */
+/** Adds usage to all sums. `at`: time of the rune, ms since the epoch. Returns the day to which the usage belongs. */
 export const use = (spending: SpendingTotals, usage: Usage, at: number): string => {
   const { agent_id: agent, turn_id: turn } = usage
   const day = usage.day ?? Calendar.dayOf(at)
@@ -251,7 +255,7 @@ export const use = (spending: SpendingTotals, usage: Usage, at: number): string 
   return day
 }
 
-/** Forgets warnings of a total that is reset, so that they are given again. */
+/** Removes the stored warnings about a total that is reset, so that they are given again. */
 const forget = (told: Set<string>, beginning: string): void => {
   for (const key of told) if (key.startsWith(beginning)) told.delete(key)
 }
@@ -300,7 +304,7 @@ export const archivedOf = ({ ever, project, rows }: SpendingTotals): ArchivedSpe
   }
 }
 
-/** Adds the sum of an archived conversation, if it belongs to the newest period. */
+/** Adds the sum of an archived conversation to a period's sum, if it belongs to the newest period. */
 const newest = (of: Of, { label, tokens, usd }: ArchivedSpending["day"]): Of => {
   const sum: Sum = { ...nothing, tokens, usd }
   if (label < of.label) return of
@@ -344,8 +348,8 @@ export const apply = (spending: SpendingTotals, rune: Rune): void => {
 }
 
 /**
- * Rows of what was spent. If a model's tokens have no cost, they count as unpriced. `hours`: rows by hour; `day` then
- * contains the hour.
+ * Rows of spending. Tokens of a model without a price count as unpriced. `hours`: rows by hour, in which `day` contains
+ * the hour.
  */
 export const costsOf = (
   spending: SpendingTotals,

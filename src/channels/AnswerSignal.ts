@@ -1,6 +1,6 @@
 /**
- * AnswerSignal: separates the signal in an agent's answer from its text: that the turn is over, or that the agent
- * waits. Pure. The prompt (Floor) teaches agents these forms.
+ * AnswerSignal: separates the signal in an agent's answer from its text. The signal says that the turn is over, or that
+ * the agent waits. Pure. The prompt (Floor) teaches agents these forms.
  *
  *     TURN_COMPLETE
  *     WAIT: for the build, until 120s
@@ -34,7 +34,7 @@ const untilOf = (word: string, now: number): "message" | "person" | number | und
 
 const bound = (seconds: number): number => Math.min(MAX_WAIT_SECONDS, Math.max(1, Math.ceil(seconds)))
 
-/** A wait that names no end waits for a message in the channel. */
+/** If a wait names no end, the agent waits for a message in the channel. */
 export const readWait = (words: string, now: number): Signal => {
   const named = UNTIL.exec(words)
   const until = named === null ? undefined : untilOf(named[1]!, now)
@@ -50,7 +50,10 @@ export const readWait = (words: string, now: number): Signal => {
   }
 }
 
-/** `now`: when the answer was given, ms since the epoch. A time of day becomes a number of seconds from then. */
+/**
+ * Splits an answer into its text and its signal. `now`: when the answer was given, ms since the epoch. A time of day is
+ * converted into a number of seconds from then.
+ */
 export const read = (output: string, now: number): Answer => {
   const { complete, text } = readAnswer(output)
   if (complete) return { signal: { _tag: "TurnComplete" }, text: text.trim() }

@@ -1,12 +1,13 @@
 /**
- * ChannelActor: one channel with all its seats, as one event-sourced actor in its own commit scope: a message is
- * decided purely, all its runes are appended at once, then it is answered, then the acts are done.
+ * ChannelActor: one channel with all its seats, as one event-sourced actor in its own commit scope. For each message, a
+ * pure function makes a decision, all resulting runes are appended at once, the message is answered, and then the acts
+ * are done.
  *
  * The seats are parts of the actor and have no mailboxes. Handing over the floor moves two seats in one append, so
  * after a crash exactly one of them has the floor.
  *
- * Guarantees: the channel that others read is the fold of its durable runes. A decision about the floor is known to all
- * channels at once (Presence), before it is durable. If no message is queued and no agent has the floor, the actor
+ * Guarantees: the channel that others read is the fold of its durable runes. All channels learn about a decision on the
+ * floor immediately (Presence), before it is durable. If no message is queued and no agent has the floor, the actor
  * needs no fiber.
  */
 import { Clock, Effect, type Scope } from "effect"
@@ -29,17 +30,17 @@ export interface Surroundings {
   readonly system: System
   readonly agents: AgentPort["Service"]
   readonly presence: Presence
-  /** Scope for work that a channel does not wait for. It outlives the channels. */
+  /** Scope for work that a channel does not wait for. The scope outlives the channels. */
   readonly scope: Scope.Scope
 }
 
 type Actings = Acting<Channel, FloorInput, CommandRefused>
 
-/** How long an agent that accepted no message gets none, in ms, if the time of its next run is unknown. */
+/** Time for which an agent that accepted no message gets none, in ms, if the time of its next run is unknown. */
 const TRY_AGAIN = 60_000
 
 export class ChannelActor implements Place {
-  /** To be added to a supervisor. */
+  /** The commit scope of the channel's actor. The caller adds it to a supervisor. */
   readonly scope: CommitScope
   readonly conversation: string
   readonly name: string
@@ -89,7 +90,7 @@ export class ChannelActor implements Place {
     return this.actor.state
   }
 
-  /** Returns when the input's runes are durable. */
+  /** Sends an input. Returns when the input's runes are durable. */
   ask(input: FloorInput) {
     return this.actor.ask<Done>(input)
   }
@@ -99,7 +100,7 @@ export class ChannelActor implements Place {
   }
 
   look(): void {
-    // if no agent is in the cycle, no agent can get the floor
+    // if no agent is in the queue, no agent can get the floor
     if (this.actor.ahead.queue.line.length > 0) this.actor.tellNow({ _tag: "Look" })
   }
 
@@ -110,7 +111,7 @@ export class ChannelActor implements Place {
     else incarnation.onExit({ childExited: () => resume(Effect.void) })
   })
 
-  /** When the turn or the wait of a seat ends by itself, ms since the epoch; null for no limit. */
+  /** When the seat's turn or wait ends by itself, ms since the epoch; null if there is no limit. */
   endOf(agent: string): number | null {
     const seated = seatOf(this.channel, agent)
     return seated === undefined ? null : Deadlines.endOf(seated, this.view.aliveAt(agent))
@@ -151,7 +152,7 @@ export class ChannelActor implements Place {
     return at
   }
 
-  /** Updates presence before the runes are durable: two channels could give the floor to one agent otherwise. */
+  /** Updates presence before the runes are durable. Otherwise two channels could give the floor to the same agent. */
   private stepped(before: Channel, after: Channel): void {
     const { conversation } = this
     const { presence } = this.around
@@ -203,8 +204,8 @@ export class ChannelActor implements Place {
   }
 
   /**
-   * Sends no message to an agent that accepted none. The agent is tried again after a while, when it reports something,
-   * or when a user posts.
+   * Gives the floor no more to an agent that accepted no message. The agent is tried again after a while, when it
+   * reports something, or when a user posts.
    */
   private leaveAlone(agent: string): Effect.Effect<void> {
     const { presence, scope } = this.around
@@ -217,7 +218,7 @@ export class ChannelActor implements Place {
     return Effect.asVoid(Effect.forkIn(waits, scope))
   }
 
-  /** How long until the agent is called again, in ms: early enough that it has the floor when its next run begins. */
+  /** Time until the agent is tried again, in ms: early enough for it to have the floor when its next run begins. */
   private readonly restOf = Effect.fnUntraced({ self: this }, function* (this: ChannelActor, agent: string) {
     const members = yield* this.around.agents.members(this.conversation)
     const until = members.find((member) => member.agent === agent)?.restsUntil
@@ -229,9 +230,9 @@ export class ChannelActor implements Place {
   private steer({ agent, floor, from, messageId, text }: Extract<Act, { _tag: "Steer" }>): Effect.Effect<void> {
     const message = { messageId, from, text: Floor.aside(this.name, from, text, floor), alone: false }
     const { agents } = this.around
-    // an agent without the floor is not interrupted in its own task: it gets the message with its next turn
+    // an agent without the floor is not interrupted in its work: it gets the message with its next turn
     const told = floor ? agents.steer(this.to(agent), message) : agents.post(this.to(agent), message)
-    // If this fails, the post is still in the channel, and unread until a turn has carried it.
+    // If this fails, the post is still in the channel, and unread until the agent gets it with a turn.
     return Effect.catch(Effect.asVoid(told), (error) =>
       Effect.logDebug(`${this.actor.address}: ${agent} gets the post later: ${error.message}`)
     )
@@ -254,7 +255,7 @@ export class ChannelActor implements Place {
         return false
       })
     if (typeof finish !== "string") return quietly(Effect.forEach(messageIds, one, { discard: true }))
-    // if a turn carries one of the messages, that turn belongs to this floor, as do the later messages
+    // if a turn has begun with one of the messages, that turn has this floor, and the later messages belong to it, too
     return agents.withdraw(this.to(agent), messageIds).pipe(
       Effect.flatMap((isBack) =>
         isBack ? self.tell({ _tag: "Recalled", agent, prompt: finish, messageIds }) : Effect.void

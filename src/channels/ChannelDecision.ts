@@ -1,8 +1,8 @@
 /**
  * ChannelDecision: decides how an input changes a channel. Pure.
  *
- * Guarantees: every input is decided; a rejected one changes nothing. Afterwards an agent has the floor, or no agent
- * can take it.
+ * Guarantees: every input is handled; a rejected one changes nothing. After an input, an agent has the floor, or no
+ * agent can take it.
  */
 import { CommandRefused, refuse } from "../domain/Messages.ts"
 import type { Channel } from "./ChannelState.ts"
@@ -12,7 +12,7 @@ import { type FloorInput, isFact } from "./FloorInput.ts"
 import { ChannelTransaction, type First, type View } from "./ChannelTransaction.ts"
 
 export interface ChannelDecision extends Pick<ChannelTransaction, "drafts" | "acts" | "channel"> {
-  /** The result of the input in plain words, or why the input was rejected. */
+  /** The result of the input in plain words, or the reason why it was rejected. */
   readonly reply: string | CommandRefused
 }
 

@@ -11,7 +11,7 @@ import * as SeatMachine from "./SeatMachine.ts"
 const text = Schema.String
 
 const turnConfig = TurnConfig.mapFields(Struct.map(Schema.toType))
-/** Settings of a channel in a rune. An older agentd wrote fewer fields; `completed` adds them. */
+/** Settings of a channel in a rune. An older agentd wrote fewer fields; `completed` adds the missing ones. */
 const settings = ChannelConfig.mapFields(Struct.map(Schema.toType)).mapFields(({ rejoin, ...fields }) => ({
   ...fields,
   rejoin: Schema.optionalKey(rejoin),
@@ -22,7 +22,7 @@ const settings = ChannelConfig.mapFields(Struct.map(Schema.toType)).mapFields(({
 }))
 
 const person = Schema.Struct({ by: text })
-/** The caller's name; missing in runes of an older agentd. */
+/** Name of the user who sent the command; missing in runes of an older agentd. */
 const by = Schema.optional(Schema.NullOr(text))
 
 export const seatKinds = machineKinds(SeatMachine, { "seat.moved": { fields: { agentId: text, channel: text } } })
@@ -39,9 +39,9 @@ export const channelKinds = {
       by: Schema.Literals(["person", "agent"]),
       from: text,
       text,
-      /** Id of the message by which the agent with the floor received the post; null or missing: none. */
+      /** Id of the message with which the agent that has the floor received the post. Null or missing if none did. */
       injected: Schema.optional(Schema.NullOr(text)),
-      /** The agent's turn that gave this answer. */
+      /** Id of the agent's turn that gave this answer. */
       turnId: Schema.optional(Schema.NullOr(text))
     })
   ),
@@ -53,9 +53,7 @@ export const channelKinds = {
     Schema.Struct({
       agent: text,
       upTo: Schema.Int,
-      /**
-       * Posts after `upTo` that were sent to the agent. The turn that carried them failed, so they are unread again.
-       */
+      /** Posts after `upTo` that the agent was sent. Their turn failed, so they are unread again. */
       again: Schema.optional(Schema.Array(Schema.Struct({ messageId: text, seq: Schema.Int })))
     })
   ),

@@ -1,5 +1,5 @@
 /**
- * ChannelRegistry: all open channels, by conversation and name, and by the agents that have seats in them. It also
+ * ChannelRegistry: finds open channels by conversation and name, and by the agents that have seats in them. It also
  * resolves names of channels.
  *
  * Guarantees: a name is searched in the caller's project first. A name that matches no channel, or several, is
@@ -48,7 +48,7 @@ export class ChannelRegistry {
     this.presence.leave(actor)
   }
 
-  /** Allows the channels to give floors, and lets each of them check at once. */
+  /** Allows all channels to give floors, and makes each channel check at once whether it can. */
   settle(): void {
     this.presence.isSettled = true
     for (const actor of this.all) actor.look()
@@ -74,12 +74,14 @@ export class ChannelRegistry {
     return [...this.presence.places(conversation, agent)].filter((place) => place instanceof ChannelActor)
   }
 
-  /** Lets the channel send messages to its agents again, even to those that recently accepted none. */
+  /** Lets the channel give the floor to all its agents again, even to those that recently accepted no message. */
   forgive({ channel }: ChannelActor): void {
     for (const agent of Object.keys(channel.seats)) this.presence.shut(channel.conversation, agent, false)
   }
 
-  /** `needs`: why the agent with the floor cannot go on without a user, and since when. */
+  /**
+   * The channel as users see it. `needs`: why the agent with the floor cannot continue without a user, and since when.
+   */
   info(actor: ChannelActor, needs?: Member["needs"]): ChannelInfo {
     const { conversation } = actor.channel
     const project = this.homes.get(conversation)?.project ?? conversation
@@ -149,7 +151,7 @@ export class ChannelRegistry {
     return refuse("not_found", `There is no channel "${name}".`, remedy)
   }
 
-  /** The channel in which the agent has the floor, or the named channel. */
+  /** The named channel; without a name, the channel in which the agent has the floor. */
   floorOf(conversation: string, agent: string, name: string | undefined): ChannelActor | CommandRefused {
     const plain = name?.replace(/^#/, "")
     const own = this.of(conversation)

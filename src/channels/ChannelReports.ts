@@ -2,7 +2,7 @@
  * ChannelReports: decides how a channel changes when an agent reports something, when an agent posts or signals, or
  * when a deadline passes. Pure.
  *
- * Guarantees: an answer is posted once, and only while its agent has the floor. Results of an earlier turn have no
+ * Guarantees: an answer is posted once, and only while its agent has the floor. Results of earlier turns have no
  * effect.
  */
 import type { Signal as SaidSignal } from "../domain/ChannelMessages.ts"
@@ -87,7 +87,7 @@ const left = (transaction: ChannelTransaction, { agent, how }: Extract<FloorInpu
   transaction.notice("⚠ No agents available in this channel", isEmpty && settings.turnConfig.announceDisconnects)
 }
 
-/** The seat, if it may respond and these messages belong to its current turn. */
+/** The agent's seat, if the agent may respond and one of these messages belongs to its current turn. */
 const turnOf = (
   transaction: ChannelTransaction,
   agent: string,
@@ -98,7 +98,10 @@ const turnOf = (
   return messageIds.some((id) => isOfTurn(seated.prompt ?? "", id)) ? seated : undefined
 }
 
-/** Restarts the count of posts among agents when a task or message from outside has reached an agent of the cycle. */
+/**
+ * Restarts the count of posts among agents when an agent in the turn queue has received a task or a message from
+ * outside.
+ */
 const stirred = (transaction: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
   const seated = transaction.seat(agent)
   const messageId = messageIds.find(isFromOutside)
@@ -108,14 +111,14 @@ const stirred = (transaction: ChannelTransaction, agent: string, messageIds: Rea
     transaction.record("channel.stirred", { agent, messageId }, "carried")
 }
 
-/** Records that posts that a user made during the turn have reached the agent. */
+/** Records that the agent has received posts that a user made during the turn. */
 const carried = (transaction: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
   const injected = transaction.channel.floor?.injected ?? []
   const upTo = Math.max(0, ...injected.filter(({ messageId }) => messageIds.includes(messageId)).map(({ seq }) => seq))
   if (upTo > 0 && transaction.holder?.agent === agent) transaction.record("channel.read", { agent, upTo }, "carried")
 }
 
-/** Records that posts made during the turn are unread again: it is unknown whether their turn had heard them. */
+/** Records that posts made during the turn are unread again, because it is unknown whether the agent read them. */
 const offered = (transaction: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
   const { channel, holder } = transaction
   if (holder?.agent !== agent || channel.floor === null) return
@@ -124,14 +127,12 @@ const offered = (transaction: ChannelTransaction, agent: string, messageIds: Rea
     .filter((id) => messageIds.includes(id) && !injected.some(({ messageId }) => messageId === id))
     .map((messageId) => ({ messageId, seq: seqOf(messageId) }))
   const seqs = again.map(({ seq }) => seq)
-  // if a later turn has received more posts, the agent continues from there
+  // if the agent has been sent later posts as well, it continues after those
   if (again.length === 0 || Math.max(...seqs) !== holder.told) return
   transaction.record("channel.read", { agent, upTo: Math.min(...seqs) - 1, again }, "offered")
 }
 
-/**
- * The text and the signal of the turn's output. The signal is not part of the text, even if the answer is incomplete.
- */
+/** The text and the signal in a turn's output. The signal is not part of the text, even if the answer is incomplete. */
 const answerIn = (output: string, now: number): AnswerSignal.Answer => {
   const { signal, text } = AnswerSignal.read(TruncatedAnswer.partOf(output), now)
   return { signal, text: TruncatedAnswer.isMarked(output) ? TruncatedAnswer.marked(text) : text }
@@ -149,7 +150,7 @@ const ended = (transaction: ChannelTransaction, input: Ended): void => {
   if (outcome === "error" && TruncatedAnswer.isMarked(answer.text)) half(transaction, seated, turnId, answer)
   else withhold(transaction, input, answer.text, `the turn ended: ${outcome}`)
   const floor = transaction.channel.floor!
-  // If the message is offered again, or the turn continues with a user's post, the agent keeps the floor.
+  // If the message is queued again, or the turn continues with a user's post, the agent keeps the floor.
   if (input.again) offered(transaction, agent, input.messageIds)
   if (input.again || (outcome === "interrupted" && floor.injected.length > 0)) return
   const reason = input.reason ?? outcome
@@ -190,7 +191,7 @@ const post = (
   )
 }
 
-/** Posts an incomplete answer. The post wakes other agents like a complete answer, but the turn has failed. */
+/** Posts an incomplete answer. The post wakes other agents as a complete answer does, but the turn has failed. */
 const half = (transaction: ChannelTransaction, seated: Seated, turnId: string, answer: AnswerSignal.Answer): void => {
   if (answer.text === "") return
   post(transaction, seated, turnId, answer)
@@ -215,8 +216,8 @@ const complete = (
 }
 
 /**
- * Finishes a turn. A post that a user made during the turn can already be the agent's next turn, which belongs to this
- * floor. Otherwise the post is withdrawn first.
+ * Handles the signal at the end of a turn. A post that a user made during the turn can already be in the agent's next
+ * turn, which also has this floor. Otherwise the post is withdrawn first.
  */
 const finish = (transaction: ChannelTransaction, seated: Seated, signal: SaidSignal): void => {
   const { agent, prompt } = seated
@@ -226,12 +227,12 @@ const finish = (transaction: ChannelTransaction, seated: Seated, signal: SaidSig
   transaction.acts.push({ _tag: "Recall", agent, messageIds: injected, end: null, finish: prompt })
 }
 
-/** Ends the turn after its messages were withdrawn, because no further message can belong to it. */
+/** Ends the turn after its messages were withdrawn, because then no further message can belong to it. */
 const recalled = (transaction: ChannelTransaction, input: Extract<FloorInput, { _tag: "Recalled" }>): void => {
   const { agent, messageIds, prompt } = input
   const { holder } = transaction
   if (holder?.agent !== agent || holder.prompt !== prompt) return
-  // a turn that carried the messages may have started and failed before they were withdrawn
+  // a turn with these messages may have started and failed before they were withdrawn
   offered(transaction, agent, messageIds)
   const signal = transaction.channel.floor?.signal ?? null
   if (signal !== null) signalled(transaction, holder, signal)
@@ -261,12 +262,12 @@ const rest = (transaction: ChannelTransaction, agent: string): void => {
   if (transaction.seat(agent)?.stand.state === "IDLE") transaction.news(null, "agent", "unread")
 }
 
-/** Sends everything that belongs to the current turn once more. A message that has already arrived has no effect. */
+/** Sends all messages of the current turn once more. A message that has already arrived has no effect. */
 const resumed = (transaction: ChannelTransaction): void => {
   const { holder } = transaction
   if (holder === undefined) return
   const { agent } = holder
-  // the time without a daemon does not count against the agent
+  // the time in which no daemon was running does not count against the agent
   live(transaction, holder, transaction.view.now, true)
   transaction.acts.push({ _tag: "Prompt", agent })
   for (const { messageId, seq } of transaction.channel.floor?.injected ?? []) {
@@ -277,7 +278,7 @@ const resumed = (transaction: ChannelTransaction): void => {
   }
 }
 
-/** Handles an agent that could not be reached: all posts are still unread. */
+/** Handles an agent that could not be sent its prompt: all posts are still unread. */
 const unreachable = (
   transaction: ChannelTransaction,
   { agent, prompt, reason }: Extract<FloorInput, { _tag: "Unreachable" }>
@@ -313,7 +314,7 @@ const due = (transaction: ChannelTransaction, key: string): void => {
   else if (what === "silence" && transaction.channel.floor?.answeredAt != null) silent(transaction, seated)
 }
 
-/** Extends the turn. Time in which the turn waits for a user does not count against the agent. */
+/** Extends the turn. Time in which the agent waits for a user does not count against it. */
 const live = (transaction: ChannelTransaction, { agent, stand }: Seated, at: number, isOthers = false): void => {
   const { aliveAt, beganAt = stand.at, turnId } = stand.data
   const isWait = isOthers || transaction.view.waits?.(agent) === true
@@ -321,19 +322,19 @@ const live = (transaction: ChannelTransaction, { agent, stand }: Seated, at: num
   transaction.move(agent, { _tag: "SignOfLife", turnId: turnId ?? "", at, ...waited })
 }
 
-/** Whether a turn of this floor is running or has run, so that the agent has received the prompt. */
+/** Whether a turn with this floor is running or has ended, so that the agent has received the prompt. */
 const isTold = ({ channel: { floor }, view }: ChannelTransaction, { agent, prompt }: Seated): boolean =>
   view.carries(agent, prompt ?? "") ||
   (floor !== null && (floor.answered.length > 0 || floor.sent.length > floor.injected.length))
 
-/** Handles an agent that cannot start now: it gets the same posts again, after a while. */
+/** Handles an agent that cannot start now. The agent gets the same posts again, after a while. */
 const untold = (transaction: ChannelTransaction, agent: string, turnId: string): void => {
   transaction.leaveAlone(agent)
   transaction.move(agent, { _tag: "TurnTimedOut", turnId, untold: true })
 }
 
 /**
- * Ends the turn of an agent that has answered and has been silent since. If the agent is working again, the turn is
+ * Ends the turn of an agent that has answered and then been silent. If the agent is working again, the turn is
  * extended.
  */
 const silent = (transaction: ChannelTransaction, { agent, stand }: Seated): void => {

@@ -1,8 +1,8 @@
 /**
- * ChannelState: a channel's state at a point of the log: its seats, turn queue, newest posts, and floor. A pure fold of
- * its own runes and its seats' moves.
+ * ChannelState: the state of a channel: its seats, turn queue, newest posts, and floor. A pure fold of the channel's
+ * runes and of its seats' state changes.
  *
- * Guarantees: the state is bounded. The seat that is ACTIVE is the queue's current one.
+ * Guarantees: the state is bounded. The ACTIVE seat is the queue's current one.
  */
 import { type ChannelConfig, completed } from "../config/ChannelConfig.ts"
 import type { ChannelPost, Signal } from "../domain/ChannelMessages.ts"
@@ -13,7 +13,7 @@ import { channelKinds, readChannel } from "./ChannelKinds.ts"
 import * as SeatMachine from "./SeatMachine.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
-/** Maximum number of posts in memory, and maximum number of their characters. All posts are in the log. */
+/** Maximum number of posts in memory, and maximum total length of their text. All posts are in the log. */
 const MAX_POSTS = 100
 const MAX_CHARS = 128 * 1024
 
@@ -25,22 +25,24 @@ export interface Post extends ChannelPost {
 export interface Seated {
   readonly agent: string
   readonly stand: Snapshot<SeatMachine.State, SeatMachine.Data>
-  /** Sequence number of the newest post that was sent to the agent. */
+  /** Sequence number of the newest post that the agent has been sent. */
   readonly told: number
-  /** Sequence number of the newest post of the last turn that the agent finished. Later posts are sent to it again. */
+  /** Sequence number of the newest post in the last turn that the agent finished. Later posts are sent to it again. */
   readonly spoke: number
-  /** Id of the message that began the agent's newest turn. A repeated message has the same id. */
+  /** Id of the message with the prompt of the agent's newest turn. If the message is repeated, the id is the same. */
   readonly prompt: string | null
 }
 
 /** The turn of the ACTIVE agent. */
 export interface Floor {
   readonly agent: string
-  /** A user's posts sent to the agent during the turn, which no turn is known to carry yet. */
+  /**
+   * Posts that a user made during the turn and that the agent was sent, until a turn is known to have begun with them.
+   */
   readonly injected: ReadonlyArray<{ readonly messageId: string; readonly seq: number }>
-  /** All messages sent to the agent during the turn. Each can begin a separate turn, which belongs to this floor. */
+  /** All messages that the agent was sent during the turn. Each can begin another turn, which has the same floor. */
   readonly sent: ReadonlyArray<string>
-  /** The agent's turns whose answers have been handled. */
+  /** Ids of the agent's turns whose answers have been handled. */
   readonly answered: ReadonlyArray<string>
   /** When the agent answered without a signal, ms since the epoch; null if it did not. */
   readonly answeredAt: number | null
@@ -51,15 +53,15 @@ export interface Floor {
 export interface Channel {
   readonly conversation: string
   readonly name: string
-  /** `eventId` of the rune that created the channel; 0 before. */
+  /** `eventId` of the rune that created the channel; 0 before that rune. */
   readonly epoch: number
   readonly origin: "config" | "person"
   readonly settings: ChannelConfig
   readonly paused: boolean
-  /** Ms since the epoch; undefined if the channel is not paused. */
+  /** When the channel was paused, ms since the epoch; undefined if it is not paused. */
   readonly pausedAt?: number | undefined
   readonly closed: boolean
-  /** Agents that are assigned to the channel, whether present or not. */
+  /** Agents that are assigned to the channel, whether online or not. */
   readonly assigned: ReadonlyArray<string>
   readonly registered: ReadonlyArray<string>
   readonly seats: { readonly [agent: string]: Seated }
@@ -67,7 +69,7 @@ export interface Channel {
   readonly posts: ReadonlyArray<Post>
   /** Sequence number of the newest post. */
   readonly head: number
-  /** Number of posts of agents since the last input of a user, a task or a message from outside. */
+  /** Number of posts by agents since the last post of a user, and the last task or message from outside. */
   readonly amongAgents: number
   /** Number of turns granted so far. */
   readonly grants: number
@@ -95,7 +97,7 @@ export const channelActor = (name: string): string => `channel/${name}`
 export const seatActor = (name: string, agent: string): string => `seat/${name}/${agent}`
 export const isSeatOf = (name: string, actor: string): boolean => actor.startsWith(`seat/${name}/`)
 
-/** The state before the first rune. */
+/** The state of a channel before its first rune. */
 export const unborn = (conversation: string, name: string, settings: ChannelConfig): Channel => ({
   conversation,
   name,
@@ -128,7 +130,7 @@ export const holder = (channel: Channel): Seated | undefined =>
 export const isResting = ({ amongAgents, settings }: Channel): boolean =>
   amongAgents >= settings.turnConfig.restAfterPosts
 
-/** An agent with unread posts while no agent is in the cycle: only a user can restart the channel. */
+/** An agent with unread posts in a channel whose queue is empty. Only a user can restart such a channel. */
 export const strandedIn = (channel: Channel): string | undefined =>
   channel.queue.line.length === 0
     ? seatsOf(channel).find((seated) => seated.stand.state === "IDLE" && hasUnread(channel, seated))?.agent
@@ -136,20 +138,20 @@ export const strandedIn = (channel: Channel): string | undefined =>
 
 export const propertiesOf = ({ stand }: Seated) => SeatMachine.properties[stand.state]
 
-/** True for a message of a user or a task; false for what a channel sends to an agent. */
+/** True for a user's message or a task; false for a message from a channel. */
 export const isFromOutside = (messageId: string): boolean => !/^(?:channel|note):/.test(messageId)
 
-/** True for all messages that this channel sends to agents. */
+/** True for every message that this channel sends to agents. */
 export const isOfChannel = (name: string, messageId: string): boolean => messageId.startsWith(`channel:${name}:`)
 
 /** True for the prompt of a turn, and for messages sent along with it. */
 export const isOfTurn = (prompt: string, messageId: string): boolean =>
   messageId === prompt || messageId.startsWith(`${prompt}/`)
 
-/** Sequence number of the post that a message carries. The message's id ends with this number. */
+/** Sequence number of the post in a message. The message's id ends with this number. */
 export const seqOf = (injected: string): number => Number(injected.slice(injected.lastIndexOf("/") + 1))
 
-/** Whether others have made posts that were not sent to the agent. Notices of the channel do not count. */
+/** Whether others have made posts that the agent was not sent. Notices of the channel do not count. */
 export const hasUnread = (channel: Channel, { agent, told }: Seated): boolean => {
   for (let index = channel.posts.length - 1; index >= 0; index--) {
     const post = channel.posts[index]!
@@ -160,7 +162,7 @@ export const hasUnread = (channel: Channel, { agent, told }: Seated): boolean =>
   return (channel.posts[0]?.seq ?? 0) > told + 1
 }
 
-/** True for posts that are news to the agent: neither notices nor the agent's own posts. */
+/** True for posts that are news to the agent: not for notices, and not for the agent's own posts. */
 export const isFor = (post: Post, agent: string): boolean =>
   post.kind !== "notice" && !(post.kind === "agent" && post.from === agent)
 
@@ -363,16 +365,16 @@ const changed = (channel: Channel, rune: ChannelRune): Channel => {
   }
 }
 
-/** Throws if a move does not fit the machine's table: the log is then broken. */
+/** Throws if the state change does not fit the machine's table, because the log is then damaged. */
 export const apply = (channel: Channel, rune: Recorded): Channel => {
   const known = readChannel(rune)
   return known === undefined ? channel : { ...changed(channel, known), restsOn: rune.eventId }
 }
 
 export interface Deadline {
-  /** Agent and kind of time limit, separated by a space. Names contain no space. */
+  /** Agent and kind of the time limit, separated by a space. Names contain no space. */
   readonly key: string
-  /** Start of the time limit, ms since the epoch. */
+  /** Time from which the limit counts, ms since the epoch. */
   readonly since: number
   /** Length of the time limit, in ms. */
   readonly after: number

@@ -25,19 +25,19 @@ import {
 } from "./ChannelState.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
-/** The current state of the agents. Volatile: it is true only at this moment. */
+/** The current state of the agents, which can change at any moment. */
 export interface View {
-  /** Ms since the epoch. */
+  /** The current time, ms since the epoch. */
   readonly now: number
   /** True when the agents' state is known after a start, so that floors can be given. */
   readonly open: boolean
   readonly online: (agent: string) => boolean
   /** True if the agent has a turn in progress, in a channel or elsewhere. */
   readonly busy: (agent: string) => boolean
-  /** True if the agent's current turn belongs to the floor that was given with this prompt. */
+  /** True if the agent's current turn was begun by the message with this prompt, or by one sent along with it. */
   readonly carries: (agent: string, prompt: string) => boolean
   /**
-   * True if the agent could take a turn here at once: it is online, not busy, and does not have the floor of another
+   * True if the agent could take a turn here at once: it is online and not busy, and does not have the floor of another
    * channel.
    */
   readonly idle: (agent: string) => boolean
@@ -45,13 +45,13 @@ export interface View {
   readonly aliveAt: (agent: string) => number
   /** True if the agent waits for a user. */
   readonly waits?: (agent: string) => boolean
-  /** Whether the deadline has passed. Changes of the wall clock have no effect. */
+  /** Whether the deadline has passed. A change of the wall clock has no effect on this. */
   readonly isOver: (deadline: Deadline) => boolean
 }
 
 /** Acts to do when the runes are durable, in order. */
 export type Act =
-  /** The agent has the floor: send it the prompt with the new posts, under the turn's message id. */
+  /** Send the agent the prompt with the new posts, under the turn's message id: it has the floor. */
   | { readonly _tag: "Prompt"; readonly agent: string }
   /** Add a post to the agent's turn. */
   | {
@@ -60,16 +60,18 @@ export type Act =
       readonly messageId: string
       readonly from: string
       readonly text: string
-      /** True if the agent has the floor. Otherwise the message only informs it. */
+      /** True if the agent has the floor. If it does not, the message is only for its information. */
       readonly floor: boolean
     }
-  /** Withdraw the messages. If a turn already carries them and `end` is not null, end that turn for this reason. */
+  /**
+   * Withdraw the messages. If a turn is already processing them and `end` is not null, end that turn for this reason.
+   */
   | {
       readonly _tag: "Recall"
       readonly agent: string
       readonly messageIds: ReadonlyArray<string>
       readonly end: string | null
-      /** The prompt of the turn that is over when all messages are withdrawn. */
+      /** The prompt of the turn that is over once all messages have been withdrawn. */
       readonly finish?: string | null
     }
   /** Give the agent no floor for a while. */
@@ -99,7 +101,7 @@ export class ChannelTransaction {
   readonly drafts: Array<Draft> = []
   readonly acts: Array<Act> = []
   private readonly first: First
-  /** The agent that gets no floor as a result of this input; null: none. */
+  /** The agent that must not get the floor as a result of this input; null if there is none. */
   private alone: string | null = null
 
   constructor(channel: Channel, view: View, first: First) {
@@ -152,7 +154,7 @@ export class ChannelTransaction {
     )
   }
 
-  /** False if the seat's machine rejects the event. */
+  /** Changes a seat's state. False if the seat's state machine rejects the event. */
   move(agent: string, event: SeatMachine.Event): boolean {
     const before = this.seat(agent)
     if (before === undefined) return false
@@ -171,7 +173,7 @@ export class ChannelTransaction {
     const ends = state === "ACTIVE" && result.state !== "ACTIVE"
     const cut = result.actions.some(({ _tag }) => _tag === "InterruptTurn") || (ends && event._tag === "AgentLeft")
     const late = ends ? (floor?.injected ?? []).map(({ messageId }) => messageId) : []
-    // A turn that is ended may carry posts that a user made during it.
+    // The turn that is ended may contain posts that a user made during it.
     if (cut && before.prompt !== null) this.recall(agent, [before.prompt, ...(floor?.sent ?? [])], reasonOf(event))
     else if (late.length > 0) this.recall(agent, late, null)
     for (const action of result.actions) this.follow(agent, action, event)
@@ -187,12 +189,14 @@ export class ChannelTransaction {
     this.acts.push({ _tag: "Recall", agent, messageIds, end })
   }
 
-  /** Adds the acts and notices for an action of a move. ChannelState applies the action to the channel's state. */
+  /**
+   * Adds the acts and notices for an action of a state change. ChannelState applies the action to the channel's state.
+   */
   private follow(agent: string, action: SeatMachine.Action, event: SeatMachine.Event): void {
     const { announceDisconnects, announceTimeouts } = this.channel.settings.turnConfig
     if (action._tag === "NotifyAgent" || action._tag === "ResumeTurn") this.acts.push({ _tag: "Prompt", agent })
     else if (action._tag === "PostNotice") {
-      // an agent that cannot start is called repeatedly: its timeout is announced once
+      // an agent that cannot start is tried repeatedly, but its timeout is announced only once
       const isSaid = this.alone === agent && this.channel.posts.at(-1)?.kind === "notice"
       this.notice(action.text, event._tag === "AgentLeft" ? announceDisconnects : announceTimeouts && !isSaid)
     }
@@ -204,7 +208,7 @@ export class ChannelTransaction {
     return this.move(agent, { _tag: "TurnGranted", turnId: `${epoch}.${grants + 1}`, at: this.view.now })
   }
 
-  /** Handles a new post: wakes an agent that rests alone, and ends waits for such a post. */
+  /** Handles a new post: wakes an agent that rests alone, and ends the waits for such a post. */
   news(from: string | null, by: "person" | "agent", messageId: string): void {
     for (const seated of seatsOf(this.channel)) {
       const { agent } = seated
@@ -218,7 +222,7 @@ export class ChannelTransaction {
     }
   }
 
-  /** Ends an agent's wait whose condition is met. The agent continues at once if the floor is free. */
+  /** Ends an agent's wait, because its condition is met. The agent continues at once if the floor is free. */
   resolve(agent: string): boolean {
     const seated = this.seat(agent)
     if (seated === undefined || seated.stand.data.wait?.resolved !== false) return false

@@ -15,7 +15,7 @@ import {
 import type { View } from "./ChannelTransaction.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
-/** When the turn or the wait of a seat ends by itself, ms since the epoch; null for no limit. */
+/** Returns when a seat's turn or wait ends by itself, ms since the epoch; null if there is no limit. */
 type EndOf = (agent: string) => number | null
 
 const unreadOf = (channel: Channel, seated: Seated): number =>
@@ -64,7 +64,7 @@ const seatInfo = (channel: Channel, seated: Seated, view: View, endOf: EndOf): S
   detail: seatDetail(channel, seated, view)
 })
 
-/** Why the channel waits for a user, with the remedy; null if it does not. */
+/** The reason why the channel waits for a user, with the remedy; null if it does not wait. */
 const waitsOf = (channel: Channel, project: string): string | null => {
   const { closed, paused } = channel
   const name = `${project}/${channel.name}`
@@ -93,7 +93,7 @@ const detail = (channel: Channel, project: string, seats: ReadonlyArray<SeatInfo
   return waiting.length === 0 ? "nobody has anything new to read" : `waits for ${waiting[0]} to be idle`
 }
 
-/** `needs`: why the agent with the floor waits for a user, and since when. */
+/** The channel as users see it. `needs`: why the agent with the floor waits for a user, and since when. */
 export const info = (
   channel: Channel,
   project: string,

@@ -6,10 +6,10 @@
  *     users  ────┼─► ChannelActor ─────────┤
  *     AgentPort ─┘   (with its seats)      └ prompts, steers, interrupts ──► AgentPort
  *
- * Guarantees: what a reply reports is durable. At most one agent has the floor of a channel, and besides users only it
- * can post there. Every agent with a seat reads what was posted when it gets the floor. After a start the daemon first
- * finds out which agents are alive and how their turns ended, before it gives any floor; the layer is ready at once. A
- * channel that fails affects no other.
+ * Guarantees: a change is durable before a reply reports it. At most one agent has the floor of a channel, and only
+ * this agent and users can post there. Every agent with a seat reads the new posts when it gets the floor. After a
+ * start the daemon first finds out which agents are alive and how their turns ended, before it gives any floor; the
+ * layer is ready at once. A channel that fails affects no other.
  */
 import { Context, Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { ActorSystem } from "../core/event-actor/ActorSystem.ts"
@@ -40,10 +40,10 @@ type Command = Effect.Effect<Done, CommandRefused | StorageError>
 export class Channels extends Context.Service<
   Channels,
   {
-    /** Applies the channels of a project's file. Call it when the project is registered, and when its file changes. */
+    /** Applies the channels of a project's file. Called when the project is registered, and when its file changes. */
     readonly configure: (home: Home, channels: ChannelsConfig) => Effect.Effect<void, StorageError>
     readonly isConfigured: (conversation: string) => Effect.Effect<boolean>
-    /** Waits until `configure` is done for a conversation. */
+    /** Waits until `configure` has been done for a conversation. */
     readonly configured: (conversation: string) => Effect.Effect<void>
     /** Lists the channels that are not closed. */
     readonly list: Effect.Effect<ReadonlyArray<ChannelInfo>>
@@ -54,7 +54,7 @@ export class Channels extends Context.Service<
     readonly assign: (name: string, agent: string, caller: Caller) => Command
     readonly remove: (name: string, agent: string, caller: Caller) => Command
     readonly post: (name: string, text: string, caller: Caller) => Command
-    /** Sets the order of turns. The named agents go first, in that order. */
+    /** Sets the order of turns. The named agents go first, in the given order. */
     readonly order: (name: string, order: Order, agents: ReadonlyArray<string>, caller: Caller) => Command
     readonly grant: (name: string, agent: string, caller: Caller) => Command
     readonly skip: (name: string, caller: Caller) => Command
@@ -62,15 +62,15 @@ export class Channels extends Context.Service<
     readonly requeue: (name: string, agent: string, caller: Caller) => Command
     readonly pause: (name: string, paused: boolean, caller: Caller) => Command
     /**
-     * An agent posts or signals through its tools. `channel` can be omitted if the agent has only one floor.
-     * `messageId` comes from the tool call: a repetition with the same id changes nothing.
+     * Posts or signals for an agent, which does so through its tools. `channel` can be omitted if the agent has only
+     * one floor. `messageId` comes from the tool call: a repetition with the same id changes nothing.
      */
     readonly voice: (
       agent: Address,
       utterance: Utterance,
       options?: { readonly channel?: string; readonly messageId?: string }
     ) => Command
-    /** Whether the agents' state is known after a start. Until then no floor is given. */
+    /** Whether the agents' state is known. After a start, no floor is given until then. */
     readonly ready: Effect.Effect<boolean>
   }
 >()("agentd/channels/Channels") {}
@@ -83,9 +83,9 @@ class LiveChannels {
   readonly registry: ChannelRegistry
   private readonly around: Surroundings
   private readonly supervisor: DynamicSupervisor.DynamicSupervisor
-  /** Completes when the log has been folded and the channels are started. */
+  /** Completes when the log has been folded and the channels have been started. */
   readonly started: Deferred.Deferred<void, StorageError>
-  /** By conversation: completes when the conversation's channels are configured. */
+  /** Completes when a conversation's channels are configured, by conversation. */
   private readonly configured = new Map<string, Deferred.Deferred<void>>()
 
   constructor(
@@ -114,7 +114,7 @@ class LiveChannels {
     return actor
   })
 
-  /** Sends an input for a command; unexpected errors become refusals with a text for the user. */
+  /** Sends a command to a channel. Unexpected errors become refusals with a message for the user. */
   private asked(actor: ChannelActor, input: FloorInput): Command {
     return actor.ask(input).pipe(
       Effect.catchIf(
@@ -135,7 +135,7 @@ class LiveChannels {
     )
   }
 
-  /** Rejected if a channel with that name exists. */
+  /** Creates a channel, or rejects the command if a channel with that name exists. */
   private readonly make = Effect.fnUntraced(
     { self: this },
     function* (this: LiveChannels, conversation: string, name: string, input: Extract<FloorInput, { _tag: "Create" }>) {
@@ -151,7 +151,7 @@ class LiveChannels {
       const actor = yield* this.enter(unborn(conversation, name, input.settings))
       return yield* Effect.onError(this.asked(actor, input), () =>
         Effect.suspend(() => {
-          // A channel whose creation failed keeps no name.
+          // The name of a channel whose creation failed is free again.
           if (actor.channel.epoch > 0) return Effect.void
           return this.forget(actor)
         })
@@ -164,7 +164,7 @@ class LiveChannels {
     function* (this: LiveChannels, home: Home, config: ChannelsConfig) {
       yield* Deferred.await(this.started)
       this.registry.home(home)
-      // until the agents' state is known, `settle` handles all members at once
+      // until the agents' state is known, do nothing here: `settle` later handles all members at once
       if (this.around.presence.isSettled) {
         for (const member of yield* this.around.agents.members(home.conversation)) this.around.presence.settle(member)
       }
@@ -215,7 +215,7 @@ class LiveChannels {
     { self: this },
     function* (this: LiveChannels, actor: ChannelActor, by: string) {
       const done = yield* this.asked(actor, { _tag: "Close", by })
-      // return only when all acts of the close are done
+      // returns only when all acts of the close are done
       yield* actor.ended
       yield* this.forget(actor)
       return done
@@ -308,7 +308,7 @@ const hear = Effect.fnUntraced(function* (
       return yield* tell({ _tag: "Came", agent })
     case "Offline":
       registry.presence.set(conversation, agent, { online: false, busy: false, carries: [] })
-      // The agents of a conversation go offline one after the other. No agent that is about to go offline may get the
+      // The agents of a conversation go offline one by one. An agent that is about to go offline must not get the
       // floor.
       for (const other of yield* agents.members(conversation)) {
         if (!other.online) registry.presence.set(conversation, other.agent, { online: false })
@@ -320,8 +320,7 @@ const hear = Effect.fnUntraced(function* (
 })
 
 /**
- * Follows the agents' reports. Reports are queued until the agents' state is known, because they describe later
- * changes.
+ * Follows the agents' reports. They are queued until the agents' state is known, because they describe later changes.
  */
 const listen = (agents: AgentPort["Service"], registry: ChannelRegistry) =>
   Effect.scoped(
@@ -346,7 +345,7 @@ const make = Effect.fnUntraced(function* ({ supervisor }: Options) {
   const around = { system: yield* ActorSystem, agents, presence: new Presence(), scope }
   const live = new LiveChannels(around, supervisor, yield* Deferred.make<void, StorageError>())
   const { registry, started } = live
-  // start the channels before the reports, so that reports find them
+  // starts the channels before the reports, so that reports find them
   const reports = { id: "reports", start: Effect.as(Deferred.succeed(started, undefined), listen(agents, registry)) }
   yield* recover.pipe(
     Effect.flatMap(

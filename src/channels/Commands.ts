@@ -88,9 +88,9 @@ export const post = (transaction: ChannelTransaction, input: Extract<FloorInput,
 }
 
 /**
- * Whether a post may be added to the turn of the agent with the floor. It must not be added before a turn has begun
- * with its prompt, because the post would overtake the prompt. It must not interrupt an agent that works on something
- * else. It must not overtake an earlier unread post, because an agent always receives all posts up to one.
+ * Whether a post may be added to the turn of the agent with the floor. The post must not overtake the prompt, so a turn
+ * must have begun with the prompt. It must not interrupt an agent that works on something else. It must not overtake an
+ * earlier unread post, because the channel stores only the newest post that an agent has read.
  */
 const mayHear = ({ channel, view }: ChannelTransaction, { agent, prompt, told }: Seated): boolean => {
   const { answered = [], injected = [], sent = [] } = channel.floor ?? {}
@@ -102,8 +102,8 @@ const mayHear = ({ channel, view }: ChannelTransaction, { agent, prompt, told }:
 }
 
 /**
- * Sends the post to busy agents without the floor. They get it with their next turn, and can answer when they have the
- * floor.
+ * Sends the post to the busy agents without the floor. They get it with their next turn, and can answer when they have
+ * the floor.
  */
 const tellOthers = (transaction: ChannelTransaction, from: string, text: string): void => {
   const { head, name, queue } = transaction.channel
@@ -127,7 +127,7 @@ export const arrange = (
   return `#${name} goes by ${order}${agents.length === 0 ? "" : `, ${agents.join(", ")} first`}.`
 }
 
-/** The agent that has the floor loses it. */
+/** Gives the floor to an agent. The agent that has the floor loses it. */
 export const grant = (transaction: ChannelTransaction, agent: string, by: string) => {
   const { name } = transaction.channel
   const { holder, view } = transaction
@@ -170,7 +170,7 @@ export const skip = (transaction: ChannelTransaction, by: string) => {
   return `${holder.agent} has lost the floor of #${name}.`
 }
 
-/** Ends the agent's turn, whether it has the floor or is paused. The agent goes to the end of the queue. */
+/** Ends the agent's turn, whether the agent has the floor or is paused, and moves it to the end of the queue. */
 export const requeue = (transaction: ChannelTransaction, agent: string, by: string) => {
   const { name } = transaction.channel
   const state = transaction.seat(agent)?.stand.state

@@ -1,9 +1,9 @@
 /**
- * Deadlines: the time limits in a channel: of a turn without a sign of life, of a wait, and of an answer without a
- * signal. Pure.
+ * Deadlines: computes the time limits in a channel: for a turn without a sign of life, for a wait, and for an answer
+ * without a signal. Pure.
  *
- * Guarantees: a channel in which no agent has the floor or waits has no deadlines. A deadline counts from the channel's
- * runes. A later sign of life, which has no rune, is checked when the deadline is reached, and extends it.
+ * Guarantees: a channel in which no agent has the floor or waits has no deadlines. A deadline is computed from the
+ * channel's runes. If there was a later sign of life, which has no rune, the deadline is extended when it is reached.
  */
 import { type Channel, type Deadline, holder, type Seated, seatOf } from "./ChannelState.ts"
 import type { View } from "./ChannelTransaction.ts"
@@ -16,7 +16,7 @@ export const read = (key: string): { readonly agent: string; readonly what: What
   return { agent, what: what as What }
 }
 
-/** The time limit of the seat's current state, from the machine's table; undefined: no limit. */
+/** The time limit of the seat's current state, from the state machine's table; undefined if it has none. */
 const limitOf = ({ agent, stand }: Seated): Deadline | undefined => {
   const { at, data, state } = stand
   const { timeout } = Seat.states[state]
@@ -26,7 +26,7 @@ const limitOf = ({ agent, stand }: Seated): Deadline | undefined => {
   return after === Infinity ? undefined : { key: `${agent} ${timeout}`, since, after }
 }
 
-/** A turn with signs of life keeps the floor for at most this multiple of its time limit. */
+/** A turn with signs of life can keep the floor for at most this multiple of its time limit. */
 const CAP = 10
 
 const capOf = ({ agent, stand }: Seated): Deadline | undefined => {
@@ -37,7 +37,7 @@ const capOf = ({ agent, stand }: Seated): Deadline | undefined => {
     : { key: `${agent} cap`, since: data.beganAt ?? at, after }
 }
 
-/** When the seat's turn or wait ends by itself, ms since the epoch; null for no limit. */
+/** When the seat's turn or wait ends by itself, ms since the epoch; null if there is no limit. */
 export const endOf = (seated: Seated, aliveAt: number): number | null => {
   const limit = limitOf(seated)
   if (limit === undefined) return null
@@ -61,7 +61,7 @@ const silenceOf = (channel: Channel): Deadline | undefined => {
   return { key: `${floor.agent} silence`, since, after: 1000 * autoDetectSilenceSeconds }
 }
 
-/** Whether the agent with the floor has answered, and has then been silent for the required time. */
+/** Whether the agent with the floor has answered, and has been silent for the required time since. */
 export const isSilent = (channel: Channel, view: View): boolean => {
   const silence = silenceOf(channel)
   if (silence === undefined || channel.floor === null || view.busy(channel.floor.agent)) return false

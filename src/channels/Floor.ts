@@ -1,14 +1,14 @@
 /**
- * Floor: builds the prompt for an agent that gets the floor: the new posts since its last turn, the other agents, and
- * how to answer. Pure.
+ * Floor: builds the prompt for an agent that gets the floor: it contains the new posts since the agent's last turn, the
+ * other agents, and instructions for the answer. Pure.
  *
- * Guarantees: the prompt is bounded; the newest posts are included, and it says how many are left out. The text of
- * posts is quoted (Frame), so that it cannot be taken for the channel's own text.
+ * Guarantees: the prompt is bounded; it includes the newest posts, and says how many are left out. The text of posts is
+ * quoted (Frame), so that it cannot be taken for the channel's own text.
  */
 import * as MessageFrame from "../domain/MessageFrame.ts"
 import { type Channel, type Post, type Seated, seatsOf } from "./ChannelState.ts"
 
-/** Maximum length of all quoted text, and of one post, in characters. */
+/** Maximum length of all quoted posts together, and of one post, in characters. */
 const MAX_QUOTED = 32 * 1024
 const MAX_POST = 8 * 1024
 const MAX_POSTS = 50
@@ -20,8 +20,7 @@ const quote = (text: string): string =>
 const clock = (at: number): string => new Date(at).toISOString().slice(11, 16)
 
 /**
- * The author of a post that was made by a command. An agent can also use the command; an agent's name contains a colon
- * here.
+ * The author of a post that was made by a command. An agent can use the command, too: its name then contains a colon.
  */
 const person = (from: string): string =>
   from.includes(":") ? MessageFrame.line(from) : `${MessageFrame.line(from)} (a person)`
@@ -68,8 +67,8 @@ WAIT: for <what>, until person
 WAIT: for <what>, until 120s`
 
 /**
- * The unread posts of others that the prompt includes: those after the agent's last turn, up to the newest post when
- * the turn began.
+ * The unread posts of others for the prompt: those after the agent's last turn, up to the newest post when the turn
+ * began.
  */
 const news = (channel: Channel, { agent, spoke, told }: Seated): ReadonlyArray<Post> =>
   channel.posts.filter(
@@ -94,7 +93,9 @@ export const prompt = (channel: Channel, seated: Seated): string => {
   ].join("\n")
 }
 
-/** The message for an agent when a user posts. An agent without the floor gets the message with its next turn. */
+/**
+ * The message that tells an agent about a user's post. An agent without the floor gets the message with its next turn.
+ */
 export const aside = (channel: string, from: string, text: string, hasFloor: boolean): string =>
   [
     hasFloor

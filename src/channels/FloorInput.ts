@@ -38,11 +38,11 @@ export type FloorInput =
   | { readonly _tag: "Left"; readonly agent: string; readonly how: Departure }
   | { readonly _tag: "Carried"; readonly agent: string; readonly messageIds: ReadonlyArray<string> }
   | Ended
-  /** The prompt of the agent's turn could not be delivered. */
+  /** The agent could not be sent the prompt of its turn. */
   | { readonly _tag: "Unreachable"; readonly agent: string; readonly prompt: string; readonly reason: string }
   /**
-   * The agent has ended its turn. Posts that a user made during the turn were withdrawn before another turn handled
-   * them.
+   * An agent has ended its turn, and all posts that a user made during the turn were withdrawn before another turn
+   * began with them.
    */
   | {
       readonly _tag: "Recalled"
@@ -52,16 +52,16 @@ export type FloorInput =
     }
   | { readonly _tag: "Due"; readonly key: string }
   /**
-   * Sent after a restart: the agent with the floor is working, or has not received its prompt. The turn's time limit
-   * restarts.
+   * Sent after a restart if an agent has the floor: it is working, or has not received its prompt. The turn's time
+   * limit restarts.
    */
   | { readonly _tag: "Resumed" }
-  /** A floor may have become available: an agent is idle, or the daemon now knows which agents are running. */
+  /** Makes the channel check whether it can give the floor: an agent is idle, or the agents' state is now known. */
   | { readonly _tag: "Look" }
 
 const FACTS = ["Came", "Left", "Carried", "Ended", "Unreachable", "Recalled", "Due", "Resumed", "Look"] as const
 
-/** Inputs that are facts, which cannot be rejected. */
+/** Inputs that report facts, and cannot be rejected. */
 export type Fact = Extract<FloorInput, { _tag: (typeof FACTS)[number] }>
 
 export const isFact = (input: FloorInput): input is Fact => (FACTS as ReadonlyArray<string>).includes(input._tag)

@@ -1,15 +1,15 @@
 /**
- * Presence: the current state of the agents: which are online and busy, in which channels each has a seat, and in which
- * it has the floor. Not durable: it is queried again after a restart.
+ * Presence: the current state of the agents: whether each is online and busy, in which channels it has a seat, and in
+ * which it has the floor. This state is not durable: it is queried again after a restart.
  *
- * Guarantees: an agent with the floor in one channel is not idle for any other. This holds from the moment the channel
- * decides so, before its runes are durable.
+ * Guarantees: an agent with the floor in one channel is not idle for any other. This holds from the moment of the
+ * channel's decision, even before its runes are durable.
  */
 import type { Member } from "../domain/AgentPort.ts"
 
 /** The part of a channel that this module uses. */
 export interface Place {
-  /** Called when the channel may be able to give the floor to an agent. */
+  /** Makes the channel check whether it can give the floor to an agent. */
   look(): void
 }
 
@@ -19,9 +19,9 @@ interface Known {
   spent: boolean
   /** The agent's last sign of life, on the monotonic clock; undefined if there was none. */
   heardAt: number | undefined
-  /** Ids of the messages that the agent's current turn carries. */
+  /** Ids of the messages that the agent's current turn is processing. */
   carries: ReadonlyArray<string>
-  /** True if the agent accepted no message: it gets no floor for a while. */
+  /** True if the agent accepted no message, so that it gets no floor for a while. */
   shut: boolean
   /**
    * Channels in which the agent has the floor, including decisions that are not durable yet. Usually one channel; two
@@ -36,7 +36,7 @@ type Change = Partial<Pick<Known, "heardAt" | "busy" | "carries" | "online">>
 const keyOf = (conversation: string, agent: string): string => `${conversation}/${agent}`
 
 export class Presence {
-  /** True when the agents' state is known after a start. Until then no floor is given. */
+  /** True when the agents' state is known. After a start, no floor is given until then. */
   isSettled = false
   private readonly agents = new Map<string, Known>()
 
@@ -99,7 +99,7 @@ export class Presence {
     return this.agents.get(keyOf(conversation, agent))?.carries ?? []
   }
 
-  /** Records the current message of an agent, as found after a start. */
+  /** Records, after a start, which message an agent's turn is processing. */
   carry(conversation: string, agent: string, messageId: string): void {
     this.of(conversation, agent).carries = [messageId]
   }

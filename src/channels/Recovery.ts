@@ -1,8 +1,8 @@
 /**
  * Recovery: rebuilds the channels of a conversation from the log. The fold is pure.
  *
- * Guarantees: a channel whose runes do not fold (a log of a newer agentd, or a damaged one) is set aside and affects no
- * other. A conversation that is closed has no channels.
+ * Guarantees: a channel that cannot be rebuilt from its runes (a log of a newer agentd, or a damaged one) is left out
+ * and affects no other. A closed conversation has no channels.
  */
 import { Effect } from "effect"
 import { decodeChannel } from "../config/ChannelConfig.ts"
@@ -21,7 +21,7 @@ export interface Records {
   /** The project of the channels: its conversation, name and file. Null if unknown. */
   readonly home: Home | null
   readonly channels: { readonly [name: string]: Channel }
-  /** Channels whose runes do not fold, by name, with the reason. */
+  /** Channels that cannot be rebuilt from their runes, by name, with the reason. */
   readonly broken: { readonly [name: string]: string }
 }
 
@@ -29,7 +29,7 @@ export const empty: Records = { home: null, channels: {}, broken: {} }
 
 const CLOSES = "session.closed"
 
-/** The runes from which the project of the channels is known. */
+/** Kinds of runes that tell to which project the channels belong. */
 const homeKinds = {
   "project.registered": projectKinds["project.registered"],
   "project.config_changed": projectKinds["project.config_changed"]
@@ -58,7 +58,7 @@ const without = <A>(from: { readonly [name: string]: A }, name: string): { reado
 export const apply = (records: Records, any: Rune): Records => {
   if (any.kind === CLOSES) return empty
   const rune = read(any)
-  // the rune has no payload: an older agentd moved payloads into archives
+  // the rune has no payload, because an older agentd moved payloads into archives
   if (rune === undefined) return records
   if (rune.kind === "project.registered" || rune.kind === "project.config_changed") return named(records, rune)
   const name = nameOf(rune)
@@ -84,7 +84,8 @@ export const fold: StreamFold<Records> = {
 }
 
 /**
- * Recovers every conversation from its own stream. One that cannot be read, or is halted, does not affect the others.
+ * Recovers the channels of every conversation from its own stream. A conversation that cannot be read, or is halted,
+ * does not affect the others.
  */
 export const recover = Effect.gen(function* () {
   const log = yield* EventLog

@@ -2,8 +2,7 @@
  * SeatMachine: the state machine of an agent's seat in one channel, including whether it has the floor there.
  *
  * Guarantees: only an ACTIVE seat may speak. Events of an earlier turn have no effect. A turn without a sign of life,
- * and a wait without an answer, time out. The channel ensures that at most one seat is ACTIVE: only it grants the
- * floor.
+ * and a wait without an answer, time out. Only the channel grants the floor, so that at most one seat is ACTIVE.
  */
 import { Schema } from "effect"
 import type { Departure } from "../domain/AgentPort.ts"
@@ -25,7 +24,7 @@ export const Until = Schema.Union([
 export type Until = typeof Until.Type
 
 export const Event = Schema.Union([
-  /** The agent is online. Presence belongs to the agent, and is reported to all its seats. */
+  /** The agent is online. An agent's presence is reported to each of its seats. */
   Schema.TaggedStruct("AgentStarted", {}),
   Schema.TaggedStruct("AgentLeft", { how: Schema.Literals(["stopped", "disconnected", "crashed"]) }),
   Schema.TaggedStruct("Assigned", {}),
@@ -40,14 +39,14 @@ export const Event = Schema.Union([
     solo: Schema.Boolean,
     detected: Schema.optional(Schema.Boolean)
   }),
-  /** The turn has no further result: it failed, a user ended it, or it never began (`untold`). */
+  /** The turn ends without a result: it failed, a user ended it, or no turn began with the prompt (`untold`). */
   Schema.TaggedStruct("TurnFailed", { turnId, reason: Schema.String, untold: Schema.optional(Schema.Boolean) }),
   /**
-   * The turn's run has produced output; reported at most every few seconds. `beganAt`: new start of the time limit, if
-   * a user caused part of the delay.
+   * The turn's run has produced output, which is reported at most every few seconds. `beganAt`: new start of the time
+   * limit, if a user caused part of the delay.
    */
   Schema.TaggedStruct("SignOfLife", { turnId, at: Schema.Finite, beganAt: Schema.optional(Schema.Finite) }),
-  /** The turn has reached its time limit. `untold`: no turn began with the prompt before that. */
+  /** The turn has reached its time limit. `untold`: until then, no turn had begun with the prompt. */
   Schema.TaggedStruct("TurnTimedOut", { turnId, untold: Schema.optional(Schema.Boolean) }),
   Schema.TaggedStruct("WaitRequested", {
     turnId,
@@ -68,29 +67,29 @@ export const Event = Schema.Union([
 export type Event = typeof Event.Type
 
 /**
- * Actions of a move. ChannelState applies those that change the channel (registered agents, the turn queue), as part of
- * the fold. ChannelTransaction handles those that post a notice or send the agent a message.
+ * Actions of a state change. ChannelState applies those that change the channel (registered agents, the turn queue), as
+ * part of the fold. ChannelTransaction handles those that post a notice or send the agent a message.
  */
 export type Action =
   /** The agent has arrived: its seat is registered in the channel. */
   | { readonly _tag: "RegisterSeat" }
-  /** The agent has left. After a failure it is no longer assigned to the channel, unless the channel has `rejoin`. */
+  /** The agent has left. After a failure it is no longer assigned to the channel, unless the setting `rejoin` is on. */
   | { readonly _tag: "DeregisterSeat"; readonly how: Departure }
   /** The seat joins the queue at the end. */
   | { readonly _tag: "JoinQueue" }
-  /** The seat leaves the queue, and loses the floor if it has it. */
+  /** The seat leaves the queue. If it has the floor, it loses it. */
   | { readonly _tag: "LeaveQueue" }
   /** The seat gets the floor, and its agent is sent the unread posts. */
   | { readonly _tag: "NotifyAgent"; readonly turnId: string | null }
   /** The turn is over: the seat goes to the end of the queue, and the floor is free. */
   | { readonly _tag: "AdvanceQueue" }
-  /** The wait is over but the floor is taken: the seat is next. */
+  /** The wait is over, but another seat has the floor: this seat is next. */
   | { readonly _tag: "ClaimFloor"; readonly turnId: string | null }
-  /** The seat keeps its queue position, and the floor is free. */
+  /** The seat keeps its position in the queue, and the floor is free. */
   | { readonly _tag: "PauseTurn"; readonly turnId: string | null }
   /** The seat gets the floor again, and its agent is sent the unread posts. */
   | { readonly _tag: "ResumeTurn"; readonly turnId: string | null }
-  /** Withdraws the agent's prompt. A turn that carries it is ended. */
+  /** Withdraws the agent's prompt, and ends the turn if one has begun with the prompt. */
   | { readonly _tag: "InterruptTurn"; readonly turnId: string | null }
   /** Posts a notice in the channel, if the channel's config enables such notices. */
   | { readonly _tag: "PostNotice"; readonly text: string }
@@ -103,7 +102,7 @@ export interface Data {
   readonly turnId: string | null
   /** The last sign of life of the turn, ms since the epoch. */
   readonly aliveAt: number | null
-  /** Start of the time limit for the floor, ms since the epoch. Undefined in runes of an older daemon. */
+  /** Time from which the time limit for the floor counts, ms since the epoch. Undefined in runes of an older daemon. */
   readonly beganAt?: number
   readonly wait: {
     readonly reason: string
@@ -116,7 +115,7 @@ export interface Data {
 
 /** Time limits, in ms. */
 export interface Limits {
-  /** Maximum silence of a turn. */
+  /** Maximum time of a turn without a sign of life. */
   readonly turnTimeout: number
   readonly waitTimeout: number
 }
@@ -137,9 +136,9 @@ export const kinds = ["seat.moved"] as const
 export type Kind = (typeof kinds)[number]
 
 /**
- * The rights of an agent by its seat's state. `receives`: with "yes" it gets posts at once; with "observes" it gets
- * them with its next turn, and they can end its wait; with "no" it gets none. `responds`: its answers are posted.
- * `inQueue`: its position in the turn queue.
+ * The rights of an agent, by the state of its seat. `receives`: "yes" means that it gets posts at once; "observes",
+ * that it gets them with its next turn, and that they can end its wait; "no", that it gets none. `responds`: whether
+ * its answers are posted. `inQueue`: its position in the turn queue.
  */
 export const properties = {
   OFFLINE: { receives: "no", responds: false, inQueue: "no" },
@@ -155,14 +154,14 @@ export const properties = {
   }
 }
 
-/** How a user's message affects the turn in progress. */
+/** The ways in which a user's message can affect the turn in progress. */
 export const INTERRUPT_MODES = ["queue", "interrupt", "inject", "parallel"] as const
 export const DEFAULT_INTERRUPT_MODE: (typeof INTERRUPT_MODES)[number] = "inject"
 
 const SIGNAL = "TURN_COMPLETE"
 
 /**
- * Splits an answer into its text and whether it gives the floor back. The signal is the last line, on its own:
+ * Splits an answer into its text and the signal that ends the turn. The signal is the last line, on its own:
  * `/(^|\n)\s*TURN_COMPLETE\s*$/`, matched in linear time.
  */
 export const readAnswer = (text: string): { readonly complete: boolean; readonly text: string } => {
@@ -205,7 +204,7 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
   rune: "seat.moved",
   fenced: (data, event) => {
     if (event._tag === "MessageArrived") return !data.member
-    // a waiting seat gets the floor only when its wait is resolved
+    // a waiting seat can get the floor only after its wait is resolved
     if (event._tag === "TurnGranted") return data.wait !== null && !data.wait.resolved
     return "turnId" in event && event.turnId !== data.turnId
   },

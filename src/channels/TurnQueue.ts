@@ -7,7 +7,7 @@
  *     claims: [dev]            paused agents that can continue: they are next, in this order
  *
  * Guarantees: no agent is in the line twice. At most one agent has the floor, and it is in the line. An agent that
- * joins is added at the end. When an agent leaves, only those behind it move up. An agent that claims the floor is
+ * joins is added at the end. When an agent leaves, only the agents behind it move up. An agent that claims the floor is
  * paused, and a paused agent is in the line.
  */
 import type { Order } from "../config/ChannelConfig.ts"
@@ -24,7 +24,7 @@ export const empty: TurnQueue = { line: [], current: null, paused: [], claims: [
 const without = (line: ReadonlyArray<string>, agent: string) =>
   line.includes(agent) ? line.filter((other) => other !== agent) : line
 
-/** Ends the agent's turn, whether it has the floor or is paused. */
+/** Ends the agent's turn, whether the agent has the floor or is paused. */
 const over = (queue: TurnQueue, agent: string): TurnQueue => ({
   ...queue,
   current: queue.current === agent ? null : queue.current,
@@ -48,11 +48,11 @@ export const grant = (queue: TurnQueue, agent: string): TurnQueue =>
 export const rotate = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.line.includes(agent) ? { ...over(queue, agent), line: [...without(queue.line, agent), agent] } : queue
 
-/** Frees the floor; the agent keeps its position. */
+/** Frees the floor. The agent keeps its position in the line. */
 export const pause = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.current === agent ? { ...queue, current: null, paused: [...queue.paused, agent] } : queue
 
-/** Lets the agent claim the floor: the condition of its pause is met. */
+/** Lets the agent claim the floor, because the condition of its pause is met. */
 export const claim = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.paused.includes(agent) && !queue.claims.includes(agent) ? { ...queue, claims: [...queue.claims, agent] } : queue
 
@@ -62,7 +62,7 @@ export const arrange = (queue: TurnQueue, agents: ReadonlyArray<string>): TurnQu
   return { ...queue, line: [...named, ...queue.line.filter((agent) => !named.includes(agent))] }
 }
 
-/** Position in the line, from 1; null if the agent is not in it. */
+/** Position of the agent in the line, from 1; null if it is not in the line. */
 export const positionOf = (queue: TurnQueue, agent: string): number | null => {
   const index = queue.line.indexOf(agent)
   return index === -1 ? null : index + 1
@@ -72,18 +72,18 @@ export const isSolo = (queue: TurnQueue, agent: string): boolean => queue.line.l
 
 export interface Rule {
   readonly order: Order
-  /** Priority of an agent: higher values go first. Used only with order `priority`. */
+  /** Priority of an agent: agents with higher values go first. Used only if `order` is `priority`. */
   readonly priority: (agent: string) => number
   /**
-   * True if the agent could take a turn at once. Among claiming agents, the first idle one goes before all others, with
-   * any order.
+   * True if the agent could take a turn at once. The first idle agent among those that claim the floor goes before all
+   * others, whatever the order is.
    */
   readonly idle: (agent: string) => boolean
   /** True if the agent may take the floor, and has something to read. */
   readonly ready: (agent: string) => boolean
 }
 
-/** The agent that takes the floor now. Null while an agent has it, or if no agent can take it. */
+/** The agent that takes the floor now. Null if an agent has the floor, or if none can take it. */
 export const next = (queue: TurnQueue, rule: Rule): string | null => {
   if (queue.current !== null) return null
   const claiming = queue.claims.find(rule.idle)

@@ -1,9 +1,9 @@
 /**
- * TurnRecovery: finds out after a restart, before the first floor is given, which agents are there, and how the turns
+ * TurnRecovery: finds out after a restart, before the first floor is given, which agents are online, and how the turns
  * in progress ended.
  *
- * Guarantees: an answer that was given while the daemon was down is posted once. A turn that is still running continues
- * with a fresh time limit. A turn that no agent knows is started again under the same id.
+ * Guarantees: an answer that was given while the daemon was down is posted once. A turn that is still running
+ * continues, and its time limit restarts. A turn that its agent does not know is started again under the same id.
  */
 import { Effect } from "effect"
 import type { AgentPort, Fate, Member } from "../domain/AgentPort.ts"
@@ -15,7 +15,7 @@ import type { ChannelRegistry } from "./ChannelRegistry.ts"
 
 type Agents = AgentPort["Service"]
 
-/** The input for a message's fate. Undefined if the message still waits, or its turn is running. */
+/** The input that reports what happened to a message. Undefined if the message still waits, or its turn is running. */
 const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): FloorInput | undefined => {
   switch (fate._tag) {
     case "Ended": {
@@ -38,7 +38,7 @@ const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): F
   }
 }
 
-/** Settles the turn of the agent with the floor, if there is one. */
+/** Handles the turn of the agent with the floor, if an agent has it. */
 const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: ChannelRegistry, actor: ChannelActor) {
   const seated = holder(actor.channel)
   if (seated === undefined || seated.prompt === null) return
@@ -57,24 +57,23 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: Ch
     // the channel did not know this: the agent left before its turn was over
     if (fate._tag === "Ended" && fate.died === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
     const isPrompt = messageId === prompt
-    // a run that is only starting has not received the prompt, and may never receive it: do not count the prompt as
-    // received
+    // a run that is only starting has not received the prompt, and may never receive it: do not count it as received
     const isTold = fate._tag === "Carried" && fate.begun
     if (isPrompt && isTold) presence.carry(to.conversation, agent, prompt)
-    // A withdrawn message was not heard, and stays unread.
+    // The agent has not read a withdrawn message, so it stays unread.
     const over = fate._tag === "Dropped" && !isPrompt ? undefined : overOf(agent, messageId, fate, isPrompt && goesOn)
     if (over !== undefined) yield* actor.tell(over)
     else if (isTold) yield* actor.tell({ _tag: "Carried", agent, messageIds: [messageId] })
   }
-  // a signal that the agent gave in another turn does not end a floor whose prompt it has not heard yet
+  // a signal that the agent gave in another turn does not end a turn whose prompt the agent has not read yet
   const isOver = fates.every(([, { _tag }]) => _tag !== "Carried" && _tag !== "Waiting")
-  // The agent had ended its turn, and no later post of a user extends it.
+  // The agent had given the signal that ends its turn, and no later post of a user continues the turn.
   const messageIds = later.flatMap(([id, { _tag }]) => (_tag === "Dropped" ? [id] : []))
   if (isOver) yield* actor.tell({ _tag: "Recalled", agent, prompt, messageIds })
   yield* actor.tell({ _tag: "Resumed" })
 })
 
-/** Withdraws messages again: an earlier daemon may have died before it recorded the withdrawal. */
+/** Withdraws the prompts of earlier turns again: an earlier daemon may have been killed before it did so. */
 const recallAgain = Effect.fnUntraced(function* (agents: Agents, { channel }: ChannelActor) {
   for (const { agent, prompt, stand } of seatsOf(channel)) {
     if (prompt === null || stand.state === "ACTIVE") continue
@@ -83,7 +82,7 @@ const recallAgain = Effect.fnUntraced(function* (agents: Agents, { channel }: Ch
       Effect.flatMap((isBack) =>
         isBack ? Effect.void : agents.interrupt(to, prompt, "its turn in the channel is over")
       ),
-      // ignore errors: an agent that no longer exists carries no message
+      // ignore errors: an agent that no longer exists has no messages
       Effect.ignore
     )
   }
@@ -99,14 +98,14 @@ const settleChannel = Effect.fnUntraced(function* (
   for (const { agent, disconnected } of members) {
     if (disconnected === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
   }
-  // settle the turn first: its answer is posted even if its agent has left since
+  // settle the turn first: its answer is posted even if its agent has gone offline since
   yield* settleTurn(agents, registry, actor)
   for (const agent of Object.keys(actor.channel.seats)) {
     const isOnline = registry.presence.online(conversation, agent)
     yield* actor.tell(isOnline ? { _tag: "Came", agent } : { _tag: "Left", agent, how: "stopped" })
   }
   yield* recallAgain(agents, actor)
-  // everything is in the log before any floor is given
+  // everything is in the log before any agent gets the floor
   yield* Effect.ignore(actor.ask({ _tag: "Look" }))
 })
 

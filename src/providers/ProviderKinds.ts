@@ -4,7 +4,7 @@ import { machineKinds } from "../core/event-actor/MachineKinds.ts"
 import * as ProviderMachine from "./ProviderMachine.ts"
 
 /**
- * `provider.lasting`: an outage has lasted long enough to notify a user. `provider.recovered`: it is over.
+ * `provider.lasting`: an outage has lasted so long that a user is notified. `provider.recovered`: that outage is over.
  * `provider.used`: usage windows of the account.
  */
 export const providerKinds = machineKinds(ProviderMachine, {

@@ -31,8 +31,7 @@ export const Event = Schema.Union([
     /** When a request can be retried, according to the provider. */
     retryAt: Schema.optionalKey(Schema.Finite),
     /**
-     * Age of an outage, in ms, at which it is reported to the user; from the config of the agent's project. Default:
-     * `LASTS`.
+     * Age in ms at which an outage is reported to the user, from the config of the agent's project. Default: `LASTS`.
      */
     lasts: Schema.optionalKey(Schema.Finite),
     by: Schema.String
@@ -40,14 +39,14 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("refused", { ...of, at, began: Schema.Finite, message: Schema.String, by: Schema.String }),
   Schema.TaggedStruct("limited", { ...of, at, until: Schema.Finite, message: Schema.String, by: Schema.String }),
   Schema.TaggedStruct("answered", { at, began: Schema.Finite, by: Schema.String }),
-  /** Usage windows with changes that are worth a rune. */
+  /** Usage windows with changes that are large enough for a rune. */
   Schema.TaggedStruct("used", { ...of, windows: Schema.Array(Window), by: Schema.String }),
   /** The delay is over: one request may probe. */
   Schema.TaggedStruct("retry_due", {})
 ])
 export type Event = typeof Event.Type
 
-/** Wakes the waiting agents: one of them probes, or all continue. */
+/** Wakes the waiting agents: one of them probes, or all of them continue. */
 export type Action = { readonly _tag: "Wake" }
 
 export interface Data {
@@ -60,14 +59,14 @@ export interface Data {
   readonly failures: number
   /** How often the login was refused since the provider last answered; undefined if never. */
   readonly refusals?: number
-  /** When the provider is probed again; 0 while it is available. */
+  /** When the provider is probed again, ms since the epoch; 0 while it is available. */
   readonly until: number
-  /** Whether `until` has been reached, by a timer on the monotonic clock. */
+  /** True once `until` has been reached, by a timer on the monotonic clock. */
   readonly isDue: boolean
   readonly message: string
-  /** When a user was notified that the outage lasts; 0 if not yet. */
+  /** When a user was notified of the outage, ms since the epoch; 0 if not yet. */
   readonly toldAt: number
-  /** The agent whose failure led to the notification. Its project's mail also reports the end of the outage. */
+  /** The agent whose failure caused the notification. Its project's mail section also reports the end of the outage. */
   readonly toldBy: string
   /** The account's usage windows from its runes, newest last. */
   readonly windows: ReadonlyArray<Noted>
@@ -90,7 +89,7 @@ export const initial: Data = {
 /** Default age at which an outage is reported to a user, ms. */
 export const LASTS = 15 * 60_000
 
-/** Delays between two probes, ms. */
+/** Delays between probes, ms. */
 export const WAITS: Backoff.Policy = { base: 2_000, factor: 2, cap: 60_000, jitter: 0 }
 
 /** Maximum time until the next probe, in ms, even if the provider names a later time, which may be wrong. */
@@ -127,7 +126,7 @@ const failed = (data: Data, event: Omit<Extract<Event, { _tag: "failed" }>, "_ta
   }
 }
 
-/** Clears the rejections of a login that works again. */
+/** Forgets earlier rejections when the login works again. */
 const renewed: (data: Data) => Data = Struct.omit(["refusals"])
 
 /** Whether the login was tried once more, and refused again. */
@@ -147,16 +146,16 @@ const refusal = {
   then: [{ to: "LoginNeeded", when: "refused", rune: "provider.lasting" }, { to: "Degraded" }]
 } as const
 
-/** A failure during an outage. */
+/** Moves for a failure during an outage. */
 const worse = {
   set: "fail",
   then: [{ to: "Unavailable", when: "lasts", rune: "provider.lasting" }, { to: "Unavailable" }]
 } as const
 
-/** Usage windows do not affect the state. */
+/** Stores usage windows. They do not affect the state. */
 const uses = (state: State) => to(state, { set: "use", rune: "provider.used" })
 
-/** The provider has answered: all waiting agents continue. */
+/** Moves for an answer of the provider: all waiting agents continue. */
 const better = {
   set: "clear",
   then: [
@@ -241,7 +240,7 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
       used: uses("Unavailable")
     },
     LimitedUntil: {
-      // requests in progress may fail for other reasons: the limit stays
+      // requests in progress may fail for other reasons, which do not change the limit
       ...stale("failed", "refused"),
       limited: to("LimitedUntil", { set: "limit" }),
       answered: better,

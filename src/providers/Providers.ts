@@ -4,10 +4,10 @@
  *     run ── failed, limited, answered ──► ProviderActor ── Wake ──► Queue ── wake ──► those that wait
  *     agent with something to ask ── admits? ──► Queue
  *
- * Guarantees: an agent that is not admitted waits, and continues automatically later. While a provider has trouble,
- * one agent at a time probes it. Reported trouble is durable when `tell` returns, unless the log fails. While the
- * provider is available, a check is one look-up. No agent is admitted before the log has been read. A provider that
- * never reported trouble or usage has no actor.
+ * Guarantees: an agent that is not admitted waits, and continues automatically later. While a provider has trouble, one
+ * agent at a time probes it. Reported trouble is durable when `tell` returns, unless the log fails. While the provider
+ * is available, a check costs one look-up. No agent is admitted before the log has been read. A provider that never
+ * reported trouble or usage has no actor.
  */
 import { Effect, Layer, type Scope } from "effect"
 import { isNear, isNews, merged, type Noted } from "../domain/UsageWindow.ts"
@@ -30,14 +30,14 @@ import * as ProviderMachine from "./ProviderMachine.ts"
 import { LEASE, Queue } from "./Queue.ts"
 import { fresh, recover, type Stand, type Stands } from "./Recovery.ts"
 
-/** Maximum number of providers that are remembered. Only providers that reported trouble or usage are remembered. */
+/** Maximum number of providers in memory. Only providers that reported trouble or usage are kept in memory. */
 const MAX_PROVIDERS = 1_000
 const MAX_MESSAGE = 500
 
 interface Provider {
   readonly actor: ActorHandle<Stand, ProviderMachine.Event, never>
   readonly queue: Queue
-  /** The usage windows as last reported. Changes too small for a rune are only in memory. */
+  /** The usage windows as last reported. Changes that are too small for a rune are only in memory. */
   live: ReadonlyArray<Noted>
 }
 
@@ -55,7 +55,7 @@ class ProviderTable implements Forecast {
   private readonly streams = new WeakMap<Account, string>()
   /** Streams that cannot be read: their content is unknown, and nothing is appended. */
   private readonly unreadable = new Set<string>()
-  /** The agents that asked before the log was read; undefined afterwards. */
+  /** The agents that asked before the log had been read; undefined afterwards. */
   private early: Map<string, () => void> | undefined = new Map()
 
   constructor(system: System, supervisor: DynamicSupervisor.DynamicSupervisor, scope: Scope.Scope) {
@@ -134,7 +134,7 @@ class ProviderTable implements Forecast {
       const { actor, queue } = provider
       const at = this.now
       const event = eventOf(account, who, news, at)
-      // the probe is released only when the event is durable, so that no other agent probes before
+      // the probe is released only when the event is durable, so that no other agent probes before that
       if (news._tag !== "answered") yield* Effect.catch(Effect.asVoid(actor.ask(event)), () => actor.tell(event))
       queue.release(who)
       if (news._tag === "answered") yield* actor.tell(event)
@@ -145,7 +145,7 @@ class ProviderTable implements Forecast {
     return this.system.clock.currentTimeMillisUnsafe()
   }
 
-  /** Stores reported windows in memory; changes that are large enough become a rune. */
+  /** Stores reported windows in memory. Changes that are large enough are also logged in a rune. */
   private note(
     provider: Provider,
     account: Account,
@@ -222,7 +222,7 @@ const eventOf = (
   }
 }
 
-/** Ready at once; until the log has been read, agents wait. */
+/** The layer is ready at once. Agents wait until the log has been read. */
 export const layer = ({ supervisor }: Options) =>
   Layer.effect(
     ProviderStatus,

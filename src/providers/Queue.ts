@@ -6,7 +6,7 @@
  * An admitted agent that reports nothing for a while is replaced by the next one.
  */
 
-/** How long the probing agent has to report a result, ms. Its run may take long to start. */
+/** Time in which the probing agent must report a result, ms. It is long because a run may take long to start. */
 export const LEASE = 60_000
 
 export class Queue {
@@ -29,12 +29,12 @@ export class Queue {
     return true
   }
 
-  /** The agent has reported its result. */
+  /** Called when the agent has reported its result: another agent may probe. */
   release(who: string): void {
     if (this.probe?.who === who) this.probe = undefined
   }
 
-  /** Wakes all waiting agents, so that they ask again. An agent that is still not admitted waits again. */
+  /** Wakes all waiting agents, so that they ask again. Agents that are still not admitted wait again. */
   wake(): void {
     const all = [...this.waiting.values()]
     this.waiting.clear()

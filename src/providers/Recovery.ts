@@ -1,8 +1,8 @@
 /**
  * Recovery: rebuilds every provider's state from the log. Each provider and account has its own stream.
  *
- * Guarantees: if the runes of one do not fold, it starts with a fresh state. If its stream cannot be read, that is
- * reported and nothing is written to it.
+ * Guarantees: a provider whose state cannot be rebuilt from its runes starts with a fresh state. If a stream cannot be
+ * read, that is reported, and nothing is written to the stream.
  */
 import { Effect } from "effect"
 import { start, stateMachineActor } from "../core/event-actor/StateMachineActor.ts"
@@ -20,7 +20,7 @@ export const fresh: Stand = start(ProviderMachine.Provider, ProviderMachine.init
 const kinds: ReadonlySet<string> = new Set(ProviderMachine.kinds)
 const folding = stateMachineActor({ machine: ProviderMachine.Provider, data: ProviderMachine.initial })
 
-/** State of a provider; null if its runes do not fold. */
+/** State of a provider; null if it cannot be rebuilt from the runes. */
 type Folded = Stand | null
 
 const apply = (before: Folded, rune: Rune): Folded => {
@@ -34,7 +34,7 @@ const apply = (before: Folded, rune: Rune): Folded => {
 
 export const fold: StreamFold<Folded> = { name: "provider", version: 3, initial: fresh, of: ProviderId.isValid, apply }
 
-/** States by stream; null if the stream cannot be read. */
+/** States of providers, by stream; null if the stream cannot be read. */
 export type Stands = ReadonlyMap<string, Stand | null>
 
 export const recover = Effect.gen(function* () {

@@ -1,9 +1,9 @@
 /**
- * ConversationSchedules: the schedules of one conversation: their state from its log, and their content from its
+ * ConversationSchedules: the schedules of one conversation, with their state from the log and their content from the
  * project's file. It decides what is due, sends it, and appends the runes that are not runs.
  *
  * Guarantees: a run is recorded by the rune of the message or goal that it creates, so that a crash leaves both or
- * neither. An appended rune is in the state before any other caller reads it. Only one caller at a time is allowed.
+ * neither. An appended rune is in the state before any other caller reads it. Only one caller at a time may use it.
  */
 import { Effect } from "effect"
 import * as CronTimes from "../config/CronTimes.ts"
@@ -26,7 +26,7 @@ export interface GoalPort {
     goal: NonNullable<Work["goal"]>,
     of: { readonly by: string; readonly key: string }
   ) => Effect.Effect<{ readonly goalId: string; readonly eventId: number }, CommandRefused | StorageError>
-  /** Waits until the goals are recovered. Until then `isOpen` is false for all. */
+  /** Waits until the goals are recovered. Until then `isOpen` returns false for every goal. */
   readonly recovered: Effect.Effect<void>
   readonly isOpen: (conversation: string, goalId: string) => boolean
 }
@@ -62,7 +62,7 @@ const PREFIX = "plan/"
 
 export const goalOf = ({ actor }: Ran): string | null => (actor.startsWith(PREFIX) ? actor.slice(PREFIX.length) : null)
 
-/** The agent whose inbox has the message. */
+/** The agent whose inbox received the run's message. */
 const agentOf = ({ actor }: Ran): string => actor.slice(actor.indexOf("/") + 1)
 
 const UNDER_WAY = "the previous run is still in progress"
@@ -75,9 +75,9 @@ export class ConversationSchedules {
   readonly around: Around
   file: ScheduleFile
   state: State
-  /** True if the state may lack runes: after a disk error it is unknown whether they were written. */
+  /** True if the state may lack runes, because after a disk error it is unknown whether they were written. */
   private isStale = false
-  /** Parsed cron expressions, by zone and text. */
+  /** Parsed cron expressions, by time zone and expression. */
   private readonly parsed = new Map<string, CronTimes.CronTimes>()
   /** The next due time of each schedule, with the `upTo` from which it was computed. */
   private readonly next = new Map<string, { readonly upTo: number; readonly times: object; readonly next: number }>()
@@ -109,7 +109,7 @@ export class ConversationSchedules {
     return rune
   }
 
-  /** Names of all schedules except removed ones. Schedules whose single time is over stay for a while. */
+  /** Names of all schedules except removed ones. A schedule whose only time has passed stays for a while. */
   get names(): ReadonlyArray<string> {
     return Object.keys(this.state.entries).filter((name) => this.state.entries[name]!.over !== "removed")
   }
@@ -127,7 +127,7 @@ export class ConversationSchedules {
     return times
   }
 
-  /** The plan of a schedule; undefined if the schedule is over, or missing in the file. */
+  /** The work and times of a schedule; undefined if the schedule is over, or missing in the file. */
   plan(name: string): Plan | undefined {
     const entry = this.entry(name)
     if (entry === undefined || entry.over !== null) return undefined
@@ -149,7 +149,7 @@ export class ConversationSchedules {
     return next
   }
 
-  /** Records what has changed in the file. */
+  /** Records in the log what has changed in the file. */
   readonly configure = Effect.fnUntraced(
     { self: this },
     function* (this: ConversationSchedules, file: ScheduleFile, now: number) {
@@ -159,8 +159,8 @@ export class ConversationSchedules {
         const entry = this.entry(name)
         const isSame = entry?.over === null && entry.cron === cron
         if (isSame && entry.timeZone === timeZone) continue
-        // if the machine moved to another zone, the schedule itself has not changed: times missed in between must still
-        // be settled
+        // if only the machine's zone has changed, the schedule itself has not: times missed in between must still be
+        // settled
         const from = isSame && zone === undefined ? entry.upTo : now
         yield* this.append("schedule.set", { name, cron, time_zone: timeZone, from }, "config")
       }
@@ -184,7 +184,7 @@ export class ConversationSchedules {
     )
   }
 
-  /** Sends the message or submits the goal. Returns the `eventId` of the run's rune. */
+  /** Runs a schedule: sends the message, or submits the goal. Returns the `eventId` of the run's rune. */
   readonly fire = (key: Key, { goal, send }: Work): Effect.Effect<number, CommandRefused | StorageError> =>
     Effect.gen({ self: this }, function* () {
       const { agents, conversation, goals, log } = this.around
@@ -205,7 +205,7 @@ export class ConversationSchedules {
       Effect.uninterruptible
     )
 
-  /** Handles the due times of one schedule, until none is left. */
+  /** Handles the due times of one schedule, until no more are due. */
   private readonly turn = Effect.fnUntraced(
     { self: this },
     function* (this: ConversationSchedules, name: string, now: number) {

@@ -1,31 +1,31 @@
 /**
- * DueTimes: decides what to do about a schedule now. Pure.
+ * DueTimes: decides what is due in a schedule now: a run, skipped times, or nothing yet. Pure.
  *
- * Guarantees: no time up to `upTo` is due. Times that were missed are handled by the schedule's catchUp: only the last
- * of them runs, or each, or none. The search for them is bounded.
+ * Guarantees: no time up to `upTo` is due. The schedule's catchUp says which missed times run: only the last of them,
+ * each, or none. The search for missed times is bounded.
  */
 import type { CronTimes } from "../config/CronTimes.ts"
 import type { CatchUp } from "../config/ScheduleConfig.ts"
 
 /**
- * Grace period in ms: a due time that passed this recently still counts as now. A daemon might have restarted, or a
- * timer might be late.
+ * Grace period in ms. A due time that has passed for no longer than this counts as now, because a daemon might have
+ * restarted, or a timer might be late.
  */
 export const GRACE = 2 * 60_000
 
 /**
- * Maximum time between two checks while anything can become due, in ms. No event reports that the machine slept or that
- * its clock was set.
+ * Maximum time between two checks while anything can become due, in ms, because no event reports that the machine slept
+ * or that its clock was set.
  */
 export const LOOK = 60_000
 
-/** Maximum number of missed times that are caught up with catchUp `all`, and maximum number that is counted. */
+/** Maximum number of missed times that run with catchUp `all`, and maximum number that is counted. */
 export const MAX_MISSED = 100
 
 export type DueTimes =
   /** Nothing is due before `until`, ms since the epoch; undefined if nothing will ever be due. */
   | { readonly _tag: "Wait"; readonly until: number | undefined }
-  /** `count` times up to `due` were missed and are skipped. */
+  /** `count` due times, the last of them at `due`, were missed and are skipped. */
   | { readonly _tag: "Missed"; readonly due: number; readonly count: number }
   | { readonly _tag: "Now"; readonly due: number }
 
@@ -36,7 +36,7 @@ const countOf = ({ next }: CronTimes, first: number, last: number): number => {
   return count
 }
 
-/** The latest time that has MAX_MISSED later times up to now; undefined if there are fewer missed times. */
+/** The latest missed time that has MAX_MISSED later ones; undefined if fewer times were missed. */
 const tooOld = ({ last }: CronTimes, first: number, latest: number): number | undefined => {
   let at: number | undefined = latest
   for (let count = 0; count < MAX_MISSED && at !== undefined && at >= first; count++) at = last(at)
@@ -46,8 +46,7 @@ const tooOld = ({ last }: CronTimes, first: number, latest: number): number | un
 const DAY = 86_400_000
 
 /**
- * Whether `upTo` was set by a clock that was far ahead: it is in the future by more than a day and by more than two
- * periods.
+ * Whether `upTo` was set by a clock that was far ahead: it is more than a day and more than two periods in the future.
  */
 export const isFarAhead = ({ next }: CronTimes, upTo: number, now: number): boolean => {
   if (upTo <= now + DAY) return false
@@ -68,7 +67,7 @@ export const dueOf = (
 ): DueTimes => {
   const first = times.next(upTo)
   if (first === undefined || first > now) return { _tag: "Wait", until: first }
-  // near a clock change, `last` can miss a time that `next` finds
+  // near a change to or from summer time, `last` can miss a time that `next` finds
   const latest = Math.max(first, times.last(now + 1) ?? first)
   if (catchUp === "all") {
     const old = tooOld(times, first, latest)

@@ -1,9 +1,9 @@
 /**
- * ScheduleState: the schedules of one conversation, from the log: which exist, up to when their due times are settled,
- * and their newest runs. A pure fold.
+ * ScheduleState: the schedules of one conversation, from the log. The state has each schedule, the time up to which its
+ * due times are settled, and its newest run. A pure fold.
  *
  * Guarantees: a due time up to `upTo` never runs again. `upTo` never decreases, except when a wrong clock has settled
- * times for days ahead. Schedules that are over are remembered for this reason, up to a limit.
+ * times for days ahead. For this reason, schedules that are over are still stored, up to a limit.
  */
 import type { CatchUp } from "../config/ScheduleConfig.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
@@ -14,7 +14,7 @@ import type { Rune } from "../core/event-log/Rune.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import { read } from "./ScheduleKinds.ts"
 
-/** Data of a one-time schedule, which is in no file. */
+/** Data of a one-time schedule. It is stored here because no file contains it. */
 export interface Once {
   readonly due: number
   readonly work: Work
@@ -22,13 +22,13 @@ export interface Once {
   readonly by: string
 }
 
-/** A run. Its rune contains what was sent. */
+/** A run of a schedule. The run's rune contains the message or the goal. */
 export interface Ran {
   readonly due: number
   readonly asked: boolean
   readonly at: number
   readonly eventId: number
-  /** The actor of the rune: an inbox, or a goal. */
+  /** The actor of the run's rune: an inbox or a goal. */
   readonly actor: string
   /** Id of the message; null if the run is a goal. */
   readonly messageId: string | null
@@ -39,11 +39,11 @@ export interface Entry {
   readonly cron: string | null
   readonly timeZone: string
   readonly once: Once | null
-  /** Due times up to this time are settled, ms since the epoch. */
+  /** Due times up to this time are settled: they have run or are skipped. In ms since the epoch. */
   readonly upTo: number
   readonly pausedBy: string | null
   readonly ran: Ran | null
-  /** Times skipped since the last run; null if none. */
+  /** Times that were skipped since the last run; null if none were. */
   readonly skipped: Skipped | null
   /**
    * `removed`: a user or the file removed the schedule. `done`: its only due time has passed. Null while it is active.
@@ -53,22 +53,22 @@ export interface Entry {
 
 export interface State {
   readonly entries: { readonly [name: string]: Entry }
-  /** Number of one-time schedules so far, from which each gets a unique name. */
+  /** Number of one-time schedules so far. Each new one gets a unique name from it. */
   readonly added: number
 }
 
 export const empty: State = { entries: {}, added: 0 }
 
-/** Maximum number of schedules that are over and still remembered. */
+/** Maximum number of schedules that are over and still stored. */
 export const MAX_OVER = 1_000
 
 /**
- * Maximum time that a correct clock can be ahead, in ms. Times that are settled further ahead were settled by a wrong
- * clock.
+ * Maximum time that a correct clock can be ahead, in ms. If a time further in the future is settled, the clock was
+ * wrong.
  */
 export const FAR_AHEAD = 2 * 86_400_000
 
-/** Trigger of the rune that makes times count again after a wrong clock had settled them. */
+/** Trigger of the rune that makes due times count again that a wrong clock has settled. */
 export const CLOCK = "clock"
 
 const blank: Entry = {
@@ -96,7 +96,10 @@ const lighter = (entry: Entry): Entry =>
     ? entry
     : { ...entry, once: { ...entry.once, work: shown(entry.once.work) } }
 
-/** Changes the entry with this name. If there is none, changes `born`; without `born`, the state stays the same. */
+/**
+ * Changes the entry with this name. If there is none, changes `born` and adds it; without `born`, the state stays the
+ * same.
+ */
 const changed = (state: State, name: string, change: (entry: Entry) => Entry, born?: Entry): State => {
   const known = Object.hasOwn(state.entries, name) ? state.entries[name] : born
   if (known === undefined) return state
@@ -148,7 +151,7 @@ export const apply = (state: State, rune: Rune): State => {
       return changed(state, name, (entry) => ({
         ...entry,
         pausedBy: null,
-        // the single time of an added schedule is not skipped
+        // the only time of a one-time schedule is not skipped
         upTo: entry.once !== null ? entry.upTo : entry.upTo > from + FAR_AHEAD ? from : Math.max(entry.upTo, from)
       }))
     }

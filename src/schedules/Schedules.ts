@@ -1,14 +1,14 @@
 /**
- * Schedules: the service for messages and goals that are due at certain times. Some schedules are in projects' files; a
- * user adds others for one time.
+ * Schedules: the service that sends messages and submits goals at certain times. Some schedules are in projects' files;
+ * users add others, which run once.
  *
  *     files, users ──► ConversationSchedules (one per conversation) ──► AgentPort, goals
  *                           ▲ one timer for all, by the wall clock
  *
- * Guarantees: a due time runs at most once, even after a crash, because its run is the rune of its message or goal. A
- * missed time is handled according to its catchUp. A project that fails affects no other. Without schedules nothing
- * wakes up. Otherwise the due times are checked at least every minute: no timer notices that a machine slept, or that
- * its clock was set.
+ * Guarantees: a due time runs at most once, even after a crash, because the rune of the message or goal is also the
+ * record of the run. A missed time is handled according to its catchUp. A project that fails affects no other. Without
+ * schedules nothing wakes up. Otherwise the due times are checked at least every minute: a timer does not notice that
+ * the machine slept, or that its clock was set.
  */
 import { Clock, Context, Deferred, Effect, Latch, Layer, Semaphore, Stream } from "effect"
 import { isZone } from "../config/Zone.ts"
@@ -38,7 +38,7 @@ export class Schedules extends Context.Service<
   Schedules,
   {
     readonly add: (request: Request, caller: Caller) => Command<Done & { readonly name: string }>
-    /** Schedules of the caller's project, or of all projects; the next one first. */
+    /** Schedules of the caller's project, or of all projects; the one that is due next comes first. */
     readonly list: (options: { readonly all: boolean }, caller: Caller) => Effect.Effect<ReadonlyArray<ScheduleInfo>>
     readonly remove: (name: string, caller: Caller) => Command<Done>
     /** Runs the schedule now, in addition to its times. */
@@ -51,7 +51,7 @@ export class Schedules extends Context.Service<
 export interface Options {
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly goals: GoalPort
-  /** The files in force: those at the start, and each one that changes. */
+  /** The project files in force: each file at the start, and again when it changes. */
   readonly files: Stream.Stream<{ readonly conversation: string; readonly file: ScheduleFile }>
   /** The file of a conversation's project; undefined if it cannot be read. */
   readonly fileOf: (conversation: string) => Effect.Effect<ScheduleFile | undefined>
@@ -130,12 +130,12 @@ class Keeper {
         .pipe(Effect.catchCause((cause) => Effect.logWarning(`the schedules of ${conversation} no longer run`, cause)))
   )
 
-  /** For the supervisor: follows the projects' files. */
+  /** Follows the projects' files. Run by the supervisor. */
   readonly files = Effect.suspend(() =>
     Stream.runForEach(this.options.files, ({ conversation, file }) => this.configure(conversation, file))
   ).pipe(Effect.andThen(Effect.never))
 
-  /** For the supervisor: follows the conversations. In a closed conversation nothing is due any more. */
+  /** Follows the conversations. In a closed conversation nothing is due any more. Run by the supervisor. */
   readonly standings = Effect.suspend(() =>
     Stream.runForEach(this.conversations.changes, ({ conversation, standing }) =>
       Effect.sync(() => {
@@ -145,7 +145,10 @@ class Keeper {
     )
   ).pipe(Effect.andThen(Effect.never))
 
-  /** Handles everything that is due in all books. A book that fails affects no other, and is checked again later. */
+  /**
+   * Handles everything that is due in all conversations. If one fails, the others are not affected, and it is checked
+   * again later.
+   */
   private readonly look = Effect.fnUntraced(
     { self: this },
     function* (this: Keeper): Effect.fn.Return<Looked> {
@@ -167,7 +170,7 @@ class Keeper {
     (effect) => this.lock.withPermit(effect)
   )
 
-  /** Waits until a run that began before this rune may have ended. */
+  /** Waits for a rune after `after` that can mean that a run has ended. */
   private ends(after: number) {
     return this.log.subscribe({ after, kinds: ENDS }).pipe(
       Stream.filter(({ stream }) => this.books.has(stream)),
@@ -179,7 +182,7 @@ class Keeper {
     )
   }
 
-  /** For the supervisor: the only timer. */
+  /** Waits for due times; this is the only timer. Run by the supervisor. */
   readonly times = Effect.gen({ self: this }, function* () {
     yield* this.agents.recovered
     yield* this.options.goals.recovered
@@ -205,7 +208,7 @@ class Keeper {
           )
         : refused
     )
-    // for a conversation that has just begun, the update may not have arrived yet
+    // the project's file may not have been applied yet to a conversation that has just begun
     const file = this.books.has(conversation) ? undefined : yield* this.options.fileOf(conversation)
     if (file !== undefined && this.conversations.standing(conversation) !== "sealed")
       yield* this.configure(conversation, file)
@@ -218,7 +221,7 @@ class Keeper {
     )
   })
 
-  /** Finds `nightly` within its project, or `project/nightly` from anywhere. */
+  /** Finds a schedule: `nightly` within its project, `project/nightly` from anywhere. */
   private readonly find = Effect.fnUntraced({ self: this }, function* (this: Keeper, named: string, caller: Caller) {
     yield* Deferred.await(this.ready)
     const slash = named.lastIndexOf("/")
