@@ -32,9 +32,7 @@ export const Notice = Schema.Struct({
   about: Schema.String,
   /** The project's name for use in commands; null if the notice belongs to no project. */
   project: Schema.NullOr(Schema.String),
-  /**
-   * Key of a fact about which only one notice is sent, even if other runes repeat it. If absent, every rune has one.
-   */
+  /** Key of a fact about which only one notice is sent, even if other runes repeat it. If absent, each rune has one. */
   once: Schema.optionalKey(Schema.String)
 })
 export type Notice = typeof Notice.Type

@@ -19,7 +19,7 @@ export const actorsOf = (agent: string): ReadonlyArray<string> => [
 ]
 
 /**
- * Tells whether a client may see a rune. A kind that is not in `known` is a newer program's, and counts as internal.
+ * Tells whether a client may see a rune. A kind that is not in `known` is of a newer program: it counts as internal.
  */
 export const open = (known: ReadonlyArray<string>, internal = false) => {
   const kinds = new Set(known)

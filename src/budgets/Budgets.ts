@@ -62,10 +62,7 @@ const toldAs = ({ label, period, resource, whose }: Reach, agent: string, what: 
   `${whose === "agent" ? `agent/${agent}` : whose}/${period}/${resource}/${label}/${what}`
 
 interface Known extends Read {
-  /**
-   * True if an agent of the conversation has run since the daemon started, so that the conversation's rows are in
-   * memory.
-   */
+  /** True if an agent of the conversation has run since the daemon's start, so that all rows are in memory. */
   isLive: boolean
 }
 
@@ -175,10 +172,7 @@ class BudgetTable implements Allowances {
     }
   }
 
-  /**
-   * The limits that apply to an agent, and the spending that counts towards them. `extra`: spending that was not
-   * reported yet.
-   */
+  /** The limits that apply to an agent, and what is spent of each. `extra`: spending that was not reported yet. */
   private reachesOf(who: Address, extra: Sum = nothing): ReadonlyArray<Reach> {
     const spender = this.spenders.get(keyOf(who))
     const known = this.known.get(who.conversation)

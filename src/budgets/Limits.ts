@@ -1,5 +1,5 @@
 /**
- * Limits: computes the limits that apply to an agent, and the share of each that is spent. Pure.
+ * Limits: computes which limits apply to an agent, and how much of each is spent. Pure.
  */
 import { Duration } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
@@ -92,10 +92,7 @@ export const reaches = (whose: Whose, budget: BudgetConfig, account: Account, no
     })
   )
 
-/**
- * Minimum number of earlier turns for a comparison, and the multiple of their median cost from which on a turn is
- * reported.
- */
+/** Minimum number of earlier turns for a comparison, and the multiple of their cost at which a turn is reported. */
 const [LEAST, TIMES] = [3, 10]
 
 /**

@@ -27,10 +27,7 @@ export const nothing: Sum = { tokens: 0, usd: 0, toolCalls: 0, wallTime: 0 }
 interface Of {
   readonly label: string
   readonly sum: Sum
-  /**
-   * The previous day or month. If a clock was ahead for a moment and ended that period too early, spending is added to
-   * it again.
-   */
+  /** The previous day or month, which continues if a clock that was ahead for a moment ended it too early. */
   readonly before?: Omit<Of, "before">
 }
 

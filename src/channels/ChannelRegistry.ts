@@ -79,9 +79,7 @@ export class ChannelRegistry {
     for (const agent of Object.keys(channel.seats)) this.presence.shut(channel.conversation, agent, false)
   }
 
-  /**
-   * The channel as users see it. `needs`: why the agent with the floor cannot continue without a user, and since when.
-   */
+  /** The channel as users see it. `needs`: why the agent with the floor waits for a user, and since when. */
   info(actor: ChannelActor, needs?: Member["needs"]): ChannelInfo {
     const { conversation } = actor.channel
     const project = this.homes.get(conversation)?.project ?? conversation

@@ -98,10 +98,7 @@ const turnOf = (
   return messageIds.some((id) => isOfTurn(seated.prompt ?? "", id)) ? seated : undefined
 }
 
-/**
- * Restarts the count of posts among agents when an agent in the turn queue has received a task or a message from
- * outside.
- */
+/** Restarts the count of posts among agents when an agent in the queue has received a task or message from outside. */
 const stirred = (transaction: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
   const seated = transaction.seat(agent)
   const messageId = messageIds.find(isFromOutside)

@@ -36,9 +36,7 @@ export interface Seated {
 /** The turn of the ACTIVE agent. */
 export interface Floor {
   readonly agent: string
-  /**
-   * Posts that a user made during the turn and that the agent was sent, until a turn is known to have begun with them.
-   */
+  /** Posts that a user made during the turn and that the agent was sent, but that no turn is known to process yet. */
   readonly injected: ReadonlyArray<{ readonly messageId: string; readonly seq: number }>
   /** All messages that the agent was sent during the turn. Each can begin another turn, which has the same floor. */
   readonly sent: ReadonlyArray<string>

@@ -63,9 +63,7 @@ export type Act =
       /** True if the agent has the floor. If it does not, the message is only for its information. */
       readonly floor: boolean
     }
-  /**
-   * Withdraw the messages. If a turn is already processing them and `end` is not null, end that turn for this reason.
-   */
+  /** Withdraw the messages. If a turn is already processing them and `end` is not null, end it for this reason. */
   | {
       readonly _tag: "Recall"
       readonly agent: string
@@ -189,9 +187,7 @@ export class ChannelTransaction {
     this.acts.push({ _tag: "Recall", agent, messageIds, end })
   }
 
-  /**
-   * Adds the acts and notices for an action of a state change. ChannelState applies the action to the channel's state.
-   */
+  /** Adds the acts and notices for an action. ChannelState applies the action to the channel's state. */
   private follow(agent: string, action: SeatMachine.Action, event: SeatMachine.Event): void {
     const { announceDisconnects, announceTimeouts } = this.channel.settings.turnConfig
     if (action._tag === "NotifyAgent" || action._tag === "ResumeTurn") this.acts.push({ _tag: "Prompt", agent })

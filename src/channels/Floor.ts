@@ -93,9 +93,7 @@ export const prompt = (channel: Channel, seated: Seated): string => {
   ].join("\n")
 }
 
-/**
- * The message that tells an agent about a user's post. An agent without the floor gets the message with its next turn.
- */
+/** Tells an agent about a user's post. An agent without the floor gets this message with its next turn. */
 export const aside = (channel: string, from: string, text: string, hasFloor: boolean): string =>
   [
     hasFloor

@@ -66,9 +66,7 @@ export type Doing = Exclude<(typeof GoalMachine.Autonomy)["states"][GoalMachine.
 
 /** Interval at which a waiting activity checks again even without a report, ms. */
 const LOOK_AGAIN = 30_000
-/**
- * Maximum size of a piece of a plan, in bytes of JSON. A larger task is one piece. A rune contains each piece twice.
- */
+/** Maximum size of a piece of a plan, in bytes of JSON. A larger task is one piece. Runes contain each piece twice. */
 const PIECE_BYTES = 60_000
 /** Number of bytes whose processing counts as one step (see TimeSlices). */
 const COUNTED = 10_000

@@ -206,9 +206,7 @@ const isRuns = (
 const isStart = (event: PlateMachine.Event): event is Start =>
   event._tag === "HookSessionStart" || event._tag === "SessionStart"
 
-/**
- * The process of the hook's session. Undefined if its pid or start time is unknown, so that it cannot be identified.
- */
+/** The process of the hook's session. Undefined if its pid or start time is unknown, so that it has no identity. */
 const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined => {
   if (pid === undefined) return undefined
   const process = identify(pid)

@@ -38,9 +38,7 @@ export class HealthCheck {
     this.checkedAt = now
   })
 
-  /**
-   * Reads again the transcripts that were not read to their end. The delay lets the writer finish in `MAX_RECOVERY`.
-   */
+  /** Reads again the transcripts that were not read to the end. The delay lets the writer finish first. */
   private readonly again = Effect.gen({ self: this }, function* () {
     const behind = this.registry.open.filter(({ transcript }) => transcript?.found?._tag === "Behind")
     if (behind.length === 0) return

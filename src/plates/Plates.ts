@@ -71,7 +71,7 @@ export class Plates extends Context.Service<
     readonly stopped: (body: unknown) => Effect.Effect<void, EventRefused | Unwritten>
     readonly forget: (plateId: string, caller: Caller) => Effect.Effect<Done, CommandRefused | StorageError>
     /**
-     * Lists plates, those that need attention first. Closed plates are listed for a day, or always if `closed` is true.
+     * Lists plates, those that need attention first. Closed ones are listed for a day, or always if `closed` is true.
      */
     readonly list: (options: { readonly closed: boolean }) => Effect.Effect<ReadonlyArray<PlateInfo>>
     /** Finds a plate by its id, a unique prefix of the id, or the session id. */

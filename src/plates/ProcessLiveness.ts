@@ -82,10 +82,7 @@ export class ProcessLiveness {
     }
   })
 
-  /**
-   * Called at a session's final end, because its process soon exits. If unknown, it counts as gone after the last
-   * check.
-   */
+  /** Called at a session's final end, because its process soon exits. An unknown process then counts as gone. */
   ending(plate: PlateActor): Effect.Effect<void> {
     const { ended } = plate
     const watch = Effect.gen({ self: this }, function* () {

@@ -81,9 +81,7 @@ const interrupted = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return [{ _tag: "TurnEndObserved", at: now, asOf: view.interruptAt + SLACK, why: "interrupt" }]
 }
 
-/**
- * Events for a failed turn. If the session ends with it, its hook is lost, as Claude Code does not wait for hooks then.
- */
+/** Events for a failed turn. If the session ends with it, the hook is lost: Claude Code does not wait for it. */
 const failing = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { now, snapshot, view } = of
   if (!snapshot.data.turn || view === undefined || view.failedAt === 0 || view.movedAt > view.failedAt) return []

@@ -17,9 +17,7 @@ const slug = (text: string): string =>
     .replaceAll(/^-|-$/gu, "")
     .slice(0, 40)
 
-/**
- * An id such as `provider:anthropic:1a2b3c4d`: the readable name of the provider, and a hash of provider and account.
- */
+/** Such as `provider:anthropic:1a2b3c4d`: the provider's readable name, and a hash of provider and account. */
 export const of = ({ account, provider }: Account): string => {
   const hash = createHash("sha256")
     .update(JSON.stringify([provider, account]))

@@ -96,10 +96,7 @@ const lighter = (entry: Entry): Entry =>
     ? entry
     : { ...entry, once: { ...entry.once, work: shown(entry.once.work) } }
 
-/**
- * Changes the entry with this name. If there is none, changes `born` and adds it; without `born`, the state stays the
- * same.
- */
+/** Changes the entry with this name, or adds a changed `born`. Without entry and `born`, the state stays the same. */
 const changed = (state: State, name: string, change: (entry: Entry) => Entry, born?: Entry): State => {
   const known = Object.hasOwn(state.entries, name) ? state.entries[name] : born
   if (known === undefined) return state

@@ -145,10 +145,7 @@ class Keeper {
     )
   ).pipe(Effect.andThen(Effect.never))
 
-  /**
-   * Handles everything that is due in all conversations. If one fails, the others are not affected, and it is checked
-   * again later.
-   */
+  /** Handles everything that is due. A conversation that fails affects no other, and is checked again later. */
   private readonly look = Effect.fnUntraced(
     { self: this },
     function* (this: Keeper): Effect.fn.Return<Looked> {

@@ -82,9 +82,7 @@ const prepared = (bus: Bus) =>
     return made
   })
 
-/**
- * Returns a function that connects to a config's bus, once per bus. `heard` gets each signal, and the bus's address.
- */
+/** Connects to the bus of a config; each bus has one connection. `heard` gets each signal, and the bus's address. */
 const connections = Effect.fnUntraced(function* (heard: (address: string, signal: Received) => void) {
   const buses = new Map<string, Bus>()
   const end = (why: string, ...all: ReadonlyArray<Bus>) => all.forEach(({ connection }) => connection?.bus.end(why))
