@@ -15,7 +15,7 @@ export const Alert = Schema.Struct({
   of: Schema.optionalKey(Schema.String),
   /** Name of the agent or goal, without its project: `builder`. */
   name: Schema.String,
-  /** Short enough for a mail's subject: `builder has failed: 5 errors in a row`. */
+  /** A headline, short enough for a mail's subject: `builder has failed: 5 errors in a row`. */
   headline: Schema.String,
   reason: Schema.String,
   remedy: Schema.NullOr(Schema.String),
@@ -24,9 +24,9 @@ export const Alert = Schema.Struct({
   runId: Schema.NullOr(Schema.String),
   /** Event id of the rune that caused the alert. If alerts were folded, of the newest such rune. */
   cause: Schema.Int,
-  /** Sequence number of the causing rune in its stream; absent in alerts that an older agentd queued. */
+  /** Sequence number, in its stream, of the rune that caused the alert; absent in alerts of an older agentd. */
   seq: Schema.optionalKey(Schema.Int),
-  /** Time of the causing rune, in ms since the epoch. */
+  /** Time of the rune that caused the alert, in ms since the epoch. */
   at: Schema.Finite,
   /** Number of equal alerts that were folded into this one, including the alert itself. */
   count: Schema.Int,

@@ -15,7 +15,7 @@ import type { Urgency } from "./Notice.ts"
 import type { Refused } from "./Retry.ts"
 import type { SendError } from "./SendError.ts"
 
-/** A notice in the form that a receiver gets. */
+/** A notice in the form in which a channel sends it. */
 export interface Told {
   /** Id of the notice. It stays the same when the notice is sent again after a failure. */
   readonly id: string
@@ -78,7 +78,7 @@ export interface AlertChannel {
    * again later. Undefined if users cannot postpone messages of this channel.
    */
   readonly later?: Effect.Effect<Message>
-  /** Checks whether the channel can be used, without sending a message. Returns a text for display. */
+  /** Checks whether the channel can be used, without sending a message. Returns a message for display. */
   readonly check: (config: ChannelConfig) => Effect.Effect<string, SendError>
 }
 

@@ -24,7 +24,7 @@ export class AlertContext extends Context.Service<
     readonly facts: (rune: Rune) => Effect.Effect<Facts>
     /** The events that led to an alert, oldest first; empty if there are none. */
     readonly why: (alert: Alert) => Effect.Effect<ReadonlyArray<{ readonly at: number; readonly text: string }>>
-    /** Rewrites the commands in a text to the form that the user must type. */
+    /** Rewrites the commands in a message to the form that the user must type. */
     readonly typed: (text: string) => string
   }
 >()("agentd/alerts/AlertContext") {

@@ -18,7 +18,7 @@ export const Queued = Schema.Struct({
   destination: Schema.String,
   /** False if no mail was configured when the alert was queued. */
   routed: Schema.Boolean,
-  /** When the batch is due to be sent, in ms since the epoch. After that, no alert can join it. */
+  /** Earliest time at which the batch is sent, in ms since the epoch. */
   dueAt: Schema.Finite,
   /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,
@@ -77,7 +77,7 @@ export const Answered = Schema.Struct({
   about: Schema.String,
   /** Name of the user who answered; null if nobody answered and the question needs no answer any more. */
   by: Schema.NullOr(Schema.String),
-  /** Time of the answer, or when the question ended, in ms since the epoch. */
+  /** Time of the answer, or when the question needed no answer any more, in ms since the epoch. */
   at: Schema.Finite,
   /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,

@@ -370,7 +370,7 @@ const waitingWords = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   }
 }
 
-/** News of a config file, a project's or the user's own, that is not in force and needs the user. */
+/** News of a project's or the user's own config file that is not in force, and for which the user must act. */
 const configWaits = (rune: ToldOf<"config.waits">): Said => {
   const mail = waitingWords(rune)
   const isOwn = rune.stream === DAEMON_STREAM

@@ -216,7 +216,7 @@ const wayOfChannel = (
   }
 }
 
-/** How a batch is sent now; undefined if nothing is configured for it, or in quiet hours. */
+/** The way in which a batch is sent now; undefined if nothing is configured for it, or if quiet hours hold it back. */
 const wayOf = Effect.fnUntraced(function* (
   batch: Outbox.Batch,
   open: OpenNotices.State,
@@ -319,7 +319,7 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
     )
   // starts after the last rune that the outbox has examined, even if the follower's position was lost
   const after = yield* outbox.look((state) => Effect.succeed(state.cursor))
-  // facts are read before `commit`: that can take a while, and sending must not wait for it
+  // reads the facts before `commit`: reading can take a while, and sending must not wait for it
   const queueing = log.follow("alerter", { after, kinds: followed }, (runes) => {
     const news = runes.flatMap((rune): ReadonlyArray<Told> => {
       const one = newsOf(rune)

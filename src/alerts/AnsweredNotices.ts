@@ -60,7 +60,7 @@ const ASKING = new Set(["AwaitingInput", "AwaitingApproval"])
 
 const byOf = (event: object): string | null => ("by" in event && typeof event.by === "string" ? event.by : null)
 
-/** When a project is closed, its open questions need no answer any more. */
+/** The answers when a project is closed: its open questions need no answer any more. */
 const closed = (stream: string): ReadonlyArray<Answer> =>
   [Notice.projectOf(stream), `config:${stream}`].map((about) => ({ about, by: null }))
 
@@ -119,7 +119,7 @@ export const of = (any: Rune): ReadonlyArray<Answer> => {
   return answer === undefined ? [] : [answer]
 }
 
-/** The subject of the agent or session that begins to work again with this rune; undefined if none does. */
+/** The subject of the agent or session that starts to work again with this rune; undefined if there is none. */
 const atWork = (any: Rune): string | undefined => {
   const rune = readWorking(any)
   if (rune === undefined) return undefined

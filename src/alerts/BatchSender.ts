@@ -34,7 +34,7 @@ const WITHIN = Duration.minutes(2)
 const withinOf = (config: ChannelConfig): Duration.Duration =>
   config.type === "command" ? Duration.sum(config.timeLimit, Duration.seconds(10)) : WITHIN
 
-/** Fails, because the channel is no longer in the config. */
+/** Fails because the channel is no longer in the config. */
 export const gone = (name: string): Effect.Effect<never, SendError> =>
   Effect.fail(
     setup(
@@ -105,7 +105,7 @@ const cleaned = (error: SendError): Effect.Effect<never, SendError, Redact> =>
     Effect.fail(new SendError({ class: error.class, message: text(error.message), remedy: text(error.remedy) }))
   )
 
-/** Adds a timeout to an effect of a channel; its errors are typed and contain no known secret. */
+/** Adds a timeout to a channel's effect. Its errors are typed and contain no known secret. */
 export const bounded = <A>(
   { config, name }: Pick<Way, "config" | "name">,
   sending: Effect.Effect<A, SendError>

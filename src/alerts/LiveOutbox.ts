@@ -28,7 +28,7 @@ const make = Effect.gen(function* () {
     Effect.tapCause((cause) => Effect.logError("the waiting messages cannot be read: none is sent", cause)),
     Effect.forkScoped
   )
-  // if the log cannot be read, wait forever, so that nothing is queued twice or sent
+  // if the log cannot be read, wait forever, so that nothing is sent, and nothing is queued twice
   const known = Effect.catch(Deferred.await(loaded), () => Effect.never)
 
   const commit = <E, R>(

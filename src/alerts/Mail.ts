@@ -31,7 +31,7 @@ export interface Letter {
   readonly more: number
   readonly host: string
   readonly redact: (text: string) => string
-  /** Rewrites the commands in a text to the form that the user must type; by default the text is unchanged. */
+  /** Rewrites the commands in a mail to the form that the user must type. By default, nothing is changed. */
   readonly typed?: (text: string) => string
 }
 
@@ -122,7 +122,7 @@ export const render = (letter: Letter): Mail => {
   return { subject: plain(redact(subject), MAX_SUBJECT), text: `${redact(lines.join("\n"))}\n` }
 }
 
-/** The mail for when systemd no longer restarts the daemon. `last` contains the daemon's last lines in the journal. */
+/** The mail that is sent when systemd no longer restarts the daemon. `last`: the daemon's last lines in the journal. */
 export const daemonFailed = (
   of: { readonly host: string; readonly unit: string; readonly last: string; readonly start: string },
   now: number

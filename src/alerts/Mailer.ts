@@ -14,7 +14,7 @@ export interface MailerShape {
     message: Smtp.Message,
     timeouts?: Smtp.Timeouts
   ) => Effect.Effect<Smtp.Receipt, SendError, FileSystem.FileSystem | Redact>
-  /** Checks whether the server would accept a mail, without sending one. Returns a text for display. */
+  /** Checks whether the server would accept a mail, without sending one. Returns a message for display. */
   readonly probe: (
     mail: MailConfig,
     timeouts?: Smtp.Timeouts

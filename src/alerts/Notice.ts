@@ -58,7 +58,7 @@ export interface Facts {
   readonly held?: number
   /** The agent's last line of output. */
   readonly last?: string | undefined
-  /** Effects of a changed config, the dangerous ones first. */
+  /** Effects of a changed config, the most dangerous first. */
   readonly effects?: ReadonlyArray<string>
   /** Present if the previous daemon was killed. `at`: time of its last rune, in ms since the epoch. */
   readonly killed?: { readonly at: number } | undefined
@@ -131,7 +131,7 @@ export const of = (raw: Notice): Notice => ({
 
 type Told = Pick<Notice, "body" | "command" | "title" | "urgency">
 
-/** Combines many notices into one: the urgent ones first, the first five named, and one command. */
+/** Combines many notices into one. It lists the urgent ones first, names the first five, and has one command. */
 export const digest = (all: ReadonlyArray<Told>, more = 0): Told => {
   const pressing = all.filter(({ urgency }) => urgency === "now")
   const rest = all.filter(({ urgency }) => urgency !== "now")

@@ -35,7 +35,7 @@ const nameIn = (actor: string): string => actor.split("/")[1] ?? actor
 const isAtWork = ({ busy, inbox, word }: AgentInfo): boolean =>
   busy === true || inbox > 0 || ["needs you", "retrying", "waiting", "working"].includes(word)
 
-/** Names of all sub-agents of an agent, at any depth. `parents`: the parent of each agent. */
+/** Names of all sub-agents of an agent, at any depth. `parents`: the parent of each agent, by agent. */
 const below = (name: string, parents: ReadonlyMap<string, string>): ReadonlySet<string> => {
   const found = new Set<string>()
   for (let grows = true; grows;) {

@@ -52,7 +52,7 @@ export interface Batch {
   /** Mail addresses of the recipients; if omitted, those of the config. */
   readonly to?: ReadonlyArray<string>
   readonly dueAt: number
-  /** The folded alert of each key, with the id of the first one. */
+  /** The alert of each key, into which equal alerts are folded, with the id of the first of them. */
   readonly alerts: ReadonlyMap<string, { readonly alertId: string; readonly alert: Alert }>
   /** Number of alerts that were only counted, because the batch was full. */
   readonly more: number
@@ -71,7 +71,7 @@ export interface Back {
 }
 
 export interface State {
-  /** Event id of the newest examined rune: up to here, every alert is queued. */
+  /** Event id of the newest examined rune. All alerts up to this rune are queued. */
   readonly cursor: number
   /** Batches that are neither sent nor given up, oldest first. */
   readonly batches: ReadonlyArray<Batch>
@@ -255,8 +255,7 @@ export const fold: StreamFold<State> = {
   initial,
   of: (stream) => stream === DAEMON_STREAM,
   apply: evolve,
-  // states of versions without channels contain only mail; before version 4, `left` contained the times when messages
-  // were due
+  // states of versions without channels contain only mail; before version 4, `left` contained the due times of messages
   fromOlder: (plain) => ({ ...(StateJson.decode(plain) as State), left: new Map() })
 }
 

@@ -8,7 +8,7 @@ import { Schema } from "effect"
 import * as Backoff from "../core/supervision/Backoff.ts"
 
 export const FailureClass = Schema.Literals([
-  /** The server is unreachable, slow or busy: retry soon. */
+  /** The server is unreachable, slow or busy: a retry can help soon. */
   "transient",
   /** The password, the certificate or a missing file: only the user can fix it. */
   "setup",
@@ -43,6 +43,6 @@ export interface Refused {
   readonly code: number | null
 }
 
-/** The recipients that were refused temporarily, and for which the message is retried. */
+/** The recipients that were refused temporarily, for which the message is sent again. */
 export const later = (refused: ReadonlyArray<Refused>): ReadonlyArray<string> =>
   refused.filter(({ code }) => code !== null && code < 500).map(({ to }) => to)

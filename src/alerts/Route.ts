@@ -27,7 +27,7 @@ export const ofMail = (mail: MailConfig): Outbox.Route => ({
 /** Suffix of destinations to which messages are sent even in quiet hours. */
 const EXCEPTED = "/excepted"
 
-/** Suffix for notices that the user postponed; each of these messages has its own destination. */
+/** Suffix of destinations for notices that the user postponed. Each such message has its own destination. */
 const LATER = "/later-"
 
 /** Matches the suffixes at the end of a destination. */

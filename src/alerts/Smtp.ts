@@ -27,13 +27,13 @@ export interface Receipt {
   readonly refused?: ReadonlyArray<Refused>
 }
 
-/** `references` is the Message-ID of the first mail of the thread. */
+/** A mail with its ids. `references` is the Message-ID of the thread's first mail. */
 export type Message = Mail & { readonly messageId?: string; readonly references?: string }
 
 export interface Timeouts {
   /** Maximum time to connect, including TLS. Also the maximum time for the server's greeting, and for DNS. */
   readonly greeting: Duration.Input
-  /** Maximum time without any data after the greeting. */
+  /** Maximum time without any data from the server after the greeting. */
   readonly silence: Duration.Input
   /** Maximum time of the whole attempt. */
   readonly whole: Duration.Input
@@ -41,7 +41,7 @@ export interface Timeouts {
 
 export const defaultTimeouts: Timeouts = { greeting: "10 seconds", silence: "20 seconds", whole: "45 seconds" }
 
-/** Timeouts of a probe: shorter, because the user waits for the result. */
+/** Timeouts of a check without a mail. They are shorter, because the user waits for the result. */
 const probeTimeouts: Timeouts = { greeting: "5 seconds", silence: "5 seconds", whole: "8 seconds" }
 
 const MAX_ANSWER = 500
@@ -54,7 +54,7 @@ export const recipients = (mail: MailConfig): ReadonlyArray<string> =>
 
 export const sender = (mail: MailConfig): string => mail.from ?? recipients(mail)[0]!
 
-/** The domain of the sender's address; a Message-ID ends with it. */
+/** The domain of the sender's address, with which a Message-ID ends. */
 export const domainOf = (mail: MailConfig): string => /@([^@>\s]+)>?$/.exec(sender(mail))?.[1] ?? "agentd.invalid"
 
 /** The password for the server; undefined if the config names none. */

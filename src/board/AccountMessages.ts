@@ -21,7 +21,7 @@ export const AccountRow = Schema.Struct({
   message: Schema.String,
   /** Usage windows as the provider last reported them; empty if the provider reports none. */
   windows: Schema.Array(Window),
-  /** Agents that use the account: `project/agent`, with the name of the fallback if a fallback uses it. */
+  /** Agents that use the account, as `project/agent`. If an agent's fallback uses it, with the fallback's name. */
   agents: Schema.Array(Schema.String)
 })
 export type AccountRow = typeof AccountRow.Type

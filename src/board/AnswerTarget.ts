@@ -26,12 +26,12 @@ export type Meant =
 
 const call = ({ callId }: CallInfo): Meant => ({ _tag: "Call", callId })
 
-/** Finds the call or session that a name means. Waiting calls come before others, and an exact id before a prefix. */
+/** Finds the call or session that a name means. Calls that wait have priority, and so has an exact id over a prefix. */
 export const meant = (
   name: string,
   calls: ReadonlyArray<CallInfo>,
   plates: ReadonlyArray<PlateInfo>,
-  /** The config file of the caller's project: in this project, a bare name is one of its agents. */
+  /** The config file of the caller's project. A name without a project is one of that project's agents. */
   config: string | null = null
 ): Meant => {
   const exact = calls.find(({ callId }) => callId === name)
@@ -62,7 +62,7 @@ export const meant = (
   return known.length === 1 ? call(known[0]!) : { _tag: "None" }
 }
 
-/** Number of recent approval runes that are searched for a settled call. */
+/** Maximum number of recent approval runes that are searched for a settled call. */
 const SETTLED = 1000
 /** Kinds of runes about calls that asked for approval or were answered. Their payloads are small. */
 const ASKED = {

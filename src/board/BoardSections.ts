@@ -2,8 +2,8 @@
  * BoardSections: determines which parts of the board a rune affects, and merges newly read parts into the board's
  * facts. Pure.
  *
- * Guarantees: a rune of an agent affects that agent and the agents whose rows it moves. If it is not known what a rune
- * affects, everything is read again. After a merge, facts have the same order as after a full read.
+ * Guarantees: a rune of an agent affects that agent and the agents whose state it changes. If it is not known what a
+ * rune affects, everything is read again. After a merge, facts have the same order as after a full read.
  */
 import type { AgentFacts } from "../projects/service/Agents.ts"
 import { asksFirst } from "../agents/machines/CallRow.ts"
@@ -17,10 +17,10 @@ export type List = "channels" | "goals" | "plates" | "others"
 
 export interface Parts {
   readonly all: boolean
-  /** Row ids of the agents to read. */
+  /** The agents to read, by row id. */
   readonly agents: ReadonlyMap<string, Address>
   readonly lists: ReadonlySet<List>
-  /** True for a read by the periodic turn, false for a read that runes caused. */
+  /** True if the periodic check caused the read, false if runes did. */
   readonly inTurn: boolean
 }
 
@@ -56,7 +56,7 @@ export const turn = (
   }
 }
 
-/** Names of an agent's state machines, and of the actor that speaks in the agent's name. */
+/** Names of an agent's state machines, and of the actor that writes runes in the agent's name. */
 const AGENTS = new Set(["inbox", "turn", "agent", "worker", "tools", "tool", "choice", "meter", "voice"])
 const LISTS: ReadonlyMap<string, List> = new Map([
   ["channel", "channels"],

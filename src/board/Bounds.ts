@@ -112,7 +112,7 @@ export const sha256 = Schema.String.check(
   )
 )
 
-/** A piece of content, in base64. */
+/** A piece of a file's content, in base64. */
 export const piece = line(Math.ceil(Limits.pieceBytes / 3) * 4).check(
   bound<string>(
     (value) => /^[A-Za-z0-9+/]*={0,2}$/u.test(value),
@@ -178,7 +178,7 @@ const first = (
   }
 }
 
-/** The refusal for an issue that includes its input. */
+/** The refusal for a schema issue. The issue must include the rejected input. */
 export const refusalOf = (whole: SchemaIssue.Issue): CommandRefused => {
   const { issue, path } = first(whole, [])
   const field = path.length === 0 ? "the payload" : fieldOf(path)

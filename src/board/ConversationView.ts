@@ -89,7 +89,7 @@ export type Item =
   | Is<"inbox", InboxMove>
   | Is<"run", { runId: string; end: string; how: "well" | "badly" | "cut short" | "stopped" }>
   | Is<"usage", { tokens: number; usd: number }>
-  /** `sign` marks an action, warning, failure, end, report or question. `isSerious`: the note is shown as an error. */
+  /** A remark. `sign` marks an action, warning, failure, end, report or question. `isSerious`: shown as an error. */
   | Is<"note", { sign: "" | "—" | "!" | "✗" | "■" | "★" | "?"; isSerious: boolean; runId?: string }>
 
 type Told = Item extends infer I ? (I extends Item ? Omit<I, "at" | "eventId"> : never) : never
@@ -250,7 +250,7 @@ export class ConversationView {
   /** An answer that a run without turns has printed. The answer of a turn has already been streamed. */
   private printed({ runId, source, text }: Of<"run.output">["payload"]): ReadonlyArray<Told> {
     if (source === "assistant") return this.streamed === null ? [{ is: "answer", runId, ...output, text }] : []
-    // the output of a command is its answer
+    // the output of a command is the turn's answer
     if (source === "stdout") this.streamed = this.turnId ?? runId
     const how =
       source === "agentd" ? decision : source === "stderr" ? ({ ...output, level: "warning" } as const) : output
@@ -450,7 +450,7 @@ const noteOf = (rune: Known): ReadonlyArray<Told> => {
   }
 }
 
-/** The end of a run, and what happens to the agent next. */
+/** The end of a run, and the next step of its agent. */
 const exited = ({ payload, to }: Of<"worker.moved">, runId: string): ReadonlyArray<Told> => {
   const { consecutiveErrors = 0, event, totalErrors = 0 } = payload
   if (event._tag !== "SessionExited") return []

@@ -37,7 +37,7 @@ export const CostRow = Schema.Struct({
 })
 export type CostRow = typeof CostRow.Type
 
-/** Maximum number of rows in one reply. One further row, without keys, sums up the rest. */
+/** Maximum number of rows in one reply. One more row, without keys, contains the sum of the rest. */
 export const MOST = 5_000
 
 const SUMS = ["input", "output", "cacheRead", "cacheWrite", "usd", "unpriced"] as const

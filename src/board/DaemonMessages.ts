@@ -170,7 +170,7 @@ export type StatusReply = typeof StatusReply.Type
 
 export const WhyReply = Schema.Struct({
   agent: AgentInfo,
-  /** Newest line last. */
+  /** The explanation, newest line last. */
   lines: Schema.Array(WhyLine),
   /** The next step for the user; null if there is none. */
   advice: Schema.NullOr(Schema.String)
@@ -210,7 +210,7 @@ export const VerifyEvent = Schema.Union([
 ])
 export type VerifyEvent = typeof VerifyEvent.Type
 
-/** Filters for runes; a rune must pass all of them. */
+/** Filters for runes. Only runes that pass all filters are returned. */
 export const selection = {
   /** Only runes with a higher eventId than this. */
   after: Schema.optional(Schema.Int),

@@ -49,7 +49,7 @@ interface Today {
   readonly of: ReadonlyMap<string, Spent>
 }
 
-/** Spending since midnight, by the row ids of the agents. */
+/** Spending since midnight, by the row id of each agent. */
 const spending = (allowances: Allowances) => {
   let known: Today | undefined
   return Effect.gen(function* () {

@@ -18,7 +18,7 @@ type Environment = { readonly [name: string]: string | undefined }
 
 export interface Place {
   readonly root: string
-  /** The environment that runs inherit. */
+  /** The environment variables that runs inherit from the daemon. */
   readonly environment: Environment
   /** The environment's owner, for messages: "the daemon's". */
   readonly whose: string
@@ -134,7 +134,7 @@ const leave = ({ approvals, backend }: AgentConfig): ReadonlyArray<Check> => {
 
 type Named = readonly [name: string, backend: BackendConfig]
 
-/** The agent's sandbox setting; undefined if it runs no programs. */
+/** The sandbox setting of a backend; undefined if the backend runs no programs. */
 const holdOf = (backend: BackendConfig): "off" | "on" | "ask" | "required" | undefined =>
   backend.type === "model" ? (backend.tools.includes("shell") ? backend.sandbox : undefined) : backend.sandbox
 

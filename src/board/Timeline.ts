@@ -129,7 +129,7 @@ const placing = (log: Log) => {
       log.places({ ...selection, after: before.upTo }, MOST_PLACES)
     )
     const newer = found.flatMap(({ positions }) => positions).toSorted((a, b) => a - b)
-    // a rune that was appended after one of the searches is found by the next request
+    // a rune that was appended after its search is found by the next request
     const all = [...before.positions, ...newer.filter((position) => position <= head)]
     const positions = all.slice(-MOST_PLACES)
     const more = before.more || positions.length < all.length || found.some(({ whole }) => !whole)

@@ -7,12 +7,12 @@ import type { Inspection, Observed, Part } from "../core/supervision/Observation
 
 const Timed = { at: Schema.Finite } as const
 
-/** A part of the daemon. Its parent is the nearest row before it with a smaller depth. */
+/** A part of the daemon. Its parent is the nearest earlier row with a smaller depth. */
 export const TreeRow = Schema.Struct({
   /** Depth in the tree; 0 for the root. */
   depth: Schema.Int,
   kind: Schema.Literals(["supervisor", "worker", "actor"]),
-  /** Id of a child, or address of an actor. */
+  /** Id of a supervisor's child, or address of an actor. */
   name: Schema.String,
   /** "running", "restarting", "stopping", "down" or "abandoned". Null for an actor, which runs as long as its scope. */
   status: Schema.NullOr(Schema.String),

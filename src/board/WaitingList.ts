@@ -66,7 +66,7 @@ const matter = (of: Omit<Row, "details" | "since" | "until"> & Partial<Row>): Ro
 const MAX_ROWS = 1_000
 /** Maximum number of dropped messages of one agent that are listed. */
 const MAX_NAMED = 5
-/** Maximum length of a line, in characters. */
+/** Maximum length of a row's text, in characters. */
 const MAX_LINE = 200
 /** Maximum length of a call's arguments in a row, in characters. The row says how many characters are left out. */
 const ARGUMENTS = 2_400
@@ -103,7 +103,7 @@ const planIn = (text: string): string | undefined => {
 export const shownArguments = (text: string): ReadonlyArray<string> =>
   text === "{}" || text === "null" ? [] : [argumentsOf(planIn(text) ?? text)]
 
-/** Each question with its options, numbered as `answer` expects them. */
+/** Each question with its options, with the numbers that the command `answer` expects. */
 const choicesOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
   questions.flatMap(({ options, question, several }) => [
     `${question}${several ? " (one or more)" : ""}`,
@@ -125,7 +125,7 @@ export const namesOf = ({ agents, conversations, projects }: Given) => {
   const of = new Map<string, Set<string>>()
   const add = (name: string, conversation: string) => of.set(name, (of.get(name) ?? new Set()).add(conversation))
   for (const { conversation, name } of projects) add(name, conversation)
-  // agents of one project are adjacent
+  // agents of the same project follow each other
   let last: AgentInfo | undefined
   for (const agent of agents) {
     if (agent.conversation !== last?.conversation || agent.project !== last.project)
@@ -192,7 +192,7 @@ const ofPlate = (plate: PlateInfo, id: string): Row => {
 
 const asked = (given: Given): ReadonlyArray<Row> => {
   const calls = given.calls.filter(({ state }) => state === "awaiting_approval")
-  // the requests of a run with turns are the agent's calls: only the programs of the backend `command` ask by
+  // the requests of a run with turns are the agent's calls: only programs of the backend `command` ask for approval
   // themselves
   const turning = given.agents.filter(({ backend }) => backend !== "command")
   const telling = new Set([...given.calls, ...turning].map(({ agent, project }) => `${project}/${agent}`))

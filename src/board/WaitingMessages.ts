@@ -17,7 +17,7 @@ export const WAITING_KINDS = [
   "dropped",
   /** Queued messages that no agent works on. */
   "held",
-  /** A limit that an agent reached, such as its budget. */
+  /** A limit that an agent has reached, such as its budget. */
   "bound",
   "agent",
   "conversation",
@@ -30,12 +30,12 @@ export const WAITING_KINDS = [
   "provider",
   /** The disk that contains the log is almost full. */
   "disk",
-  /** A newer agentd is installed than the one that runs as the daemon. */
+  /** The installed agentd is newer than the one that runs as the daemon. */
   "program"
 ] as const
 
 export const WaitingRow = Schema.Struct({
-  /** Id of the matter: unique, and constant while the matter exists. */
+  /** Id of the matter, which is unique and does not change. */
   id: Schema.String,
   kind: Schema.Literals(WAITING_KINDS),
   /** Id of the board row that the matter is about; undefined if the matter has a row of its own. */

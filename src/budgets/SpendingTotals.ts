@@ -56,7 +56,7 @@ export interface SpendingTotals {
   project: Account
   readonly agents: Map<string, Account>
   readonly rows: Map<string, Row>
-  /** Rows of the newest hours, without goals. `day` contains the hour. */
+  /** Rows of the newest hours, without goals. Their `day` contains the hour. */
   readonly hours: Map<string, Row>
   /** Keys of the warnings that were sent to the user. */
   readonly told: Set<string>
@@ -274,7 +274,7 @@ export const tell = (told: Set<string>, key: string): void => {
   if (told.size > MAX_TOLD && oldest !== undefined) told.delete(oldest)
 }
 
-/** Maximum number of rows in the rune of an archive. */
+/** Maximum number of rows in the rune that archives a conversation. */
 const MAX_ARCHIVED = 200
 
 export const archivedOf = ({ ever, project, rows }: SpendingTotals): ArchivedSpending => {

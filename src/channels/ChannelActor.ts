@@ -133,7 +133,7 @@ export class ChannelActor implements Place {
       idle: (agent) => presence.idle(conversation, agent, this),
       waits: (agent) => this.around.agents.waits?.({ conversation, agent }) === true,
       aliveAt: (agent) => {
-        // time in which the agent waits for a user does not count
+        // time in which the agent waits for a user counts as a sign of life
         if (this.around.agents.waits?.({ conversation, agent }) === true) return now
         const heard = presence.heardAt(conversation, agent)
         return heard === undefined ? 0 : now - (system.monotonic() - heard)

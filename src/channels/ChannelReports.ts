@@ -254,7 +254,7 @@ const signalled = (transaction: ChannelTransaction, seated: Seated, signal: Said
   })
 }
 
-/** Wakes an agent that rests alone if someone posted before its turn had ended. */
+/** Wakes an agent that rests alone in the channel, if someone posted before its turn had ended. */
 const rest = (transaction: ChannelTransaction, agent: string): void => {
   if (transaction.seat(agent)?.stand.state === "IDLE") transaction.news(null, "agent", "unread")
 }

@@ -18,7 +18,7 @@ const MAX_POSTS = 100
 const MAX_CHARS = 128 * 1024
 
 export interface Post extends ChannelPost {
-  /** A post with the same id is not added again. */
+  /** Id of the post. A post with the same id is not added again. */
   readonly messageId: string
 }
 
@@ -76,7 +76,7 @@ export interface Channel {
   readonly restsOn: number
 }
 
-/** The part of a rune that a fold reads. */
+/** The part of a rune that the channel's fold reads. */
 export interface Recorded {
   readonly eventId: number
   readonly seq: number
@@ -142,7 +142,7 @@ export const isFromOutside = (messageId: string): boolean => !/^(?:channel|note)
 /** True for every message that this channel sends to agents. */
 export const isOfChannel = (name: string, messageId: string): boolean => messageId.startsWith(`channel:${name}:`)
 
-/** True for the prompt of a turn, and for messages sent along with it. */
+/** True for the prompt of a turn, and for the messages that were sent during the turn. */
 export const isOfTurn = (prompt: string, messageId: string): boolean =>
   messageId === prompt || messageId.startsWith(`${prompt}/`)
 
@@ -286,7 +286,7 @@ const marked = (
   }
   const answered = from === "ACTIVE" && (channel.floor?.answered.length ?? 0) > 0
   if (answered || event._tag === "TURN_COMPLETE" || event._tag === "WaitRequested") return { spoke: told }
-  // the agent has not handled these posts: they are sent again when the agent is back
+  // the agent has not read these posts: they are sent again when it is back
   const untold = (event._tag === "TurnFailed" || event._tag === "TurnTimedOut") && event.untold === true
   return untold || event._tag === "AgentLeft" || event._tag === "Removed" ? { told: spoke } : {}
 }

@@ -2,8 +2,8 @@
  * ChannelTransaction: works out what one input changes in a channel: the runes, which are appended together in order,
  * and the acts to do when they are durable. Pure: it performs no act and reads no clock.
  *
- * Guarantees: a move that the seat's machine rejects leaves no rune. Afterwards an agent has the floor, or no agent can
- * take it.
+ * Guarantees: an event that the seat's state machine rejects leaves no rune. Afterwards an agent has the floor, or no
+ * agent can take it.
  */
 import { MAX_POST_BYTES } from "../domain/ChannelMessages.ts"
 import type { Payload } from "../core/event-log/Rune.ts"
@@ -49,7 +49,7 @@ export interface View {
   readonly isOver: (deadline: Deadline) => boolean
 }
 
-/** Acts to do when the runes are durable, in order. */
+/** Actions outside the channel's state, which are done in order when the runes are durable. */
 export type Act =
   /** Send the agent the prompt with the new posts, under the turn's message id: it has the floor. */
   | { readonly _tag: "Prompt"; readonly agent: string }
@@ -231,7 +231,7 @@ export class ChannelTransaction {
     return this.view.open && !this.channel.paused && !this.channel.closed && !isResting(this.channel)
   }
 
-  /** Gives the floor to the next agent that is idle and has something to read, if there is one. */
+  /** Gives the floor to the next idle agent with unread posts, if there is one. */
   advance(): void {
     if (!this.isGiving || this.channel.queue.current !== null) return
     const { settings } = this.channel

@@ -58,7 +58,7 @@ export class Channels extends Context.Service<
     readonly order: (name: string, order: Order, agents: ReadonlyArray<string>, caller: Caller) => Command
     readonly grant: (name: string, agent: string, caller: Caller) => Command
     readonly skip: (name: string, caller: Caller) => Command
-    /** Makes an agent that waits, or has the floor, forfeit its turn and go to the end of the queue. */
+    /** Makes an agent that waits or has the floor give up its turn and go to the end of the queue. */
     readonly requeue: (name: string, agent: string, caller: Caller) => Command
     readonly pause: (name: string, paused: boolean, caller: Caller) => Command
     /**

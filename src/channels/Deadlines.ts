@@ -52,7 +52,7 @@ const timeOf = ({ agent, stand }: Seated): Deadline | undefined => {
   return { key: `${agent} time`, since: stand.at, after: Math.max(0, wait.until.at - stand.at) }
 }
 
-/** The deadline after which an answer without a signal counts as the end of the turn; undefined if there is none. */
+/** The deadline at which an answer without a signal counts as the end of the turn; undefined if there is none. */
 const silenceOf = (channel: Channel): Deadline | undefined => {
   const { floor, settings } = channel
   const { autoDetectSilenceSeconds, autoDetectTurnEnd } = settings.turnConfig

@@ -32,7 +32,7 @@ export type FloorInput =
   | { readonly _tag: "Requeue"; readonly agent: string; readonly by: string }
   | { readonly _tag: "Pause"; readonly paused: boolean; readonly by: string }
   | { readonly _tag: "Close"; readonly by: string }
-  /** An agent posts or signals through its tools. */
+  /** An agent posts in the channel, or signals the end of its turn, through its tools. */
   | { readonly _tag: "Say"; readonly agent: string; readonly messageId: string; readonly utterance: Utterance }
   | { readonly _tag: "Came"; readonly agent: string }
   | { readonly _tag: "Left"; readonly agent: string; readonly how: Departure }

@@ -120,8 +120,7 @@ export class Presence {
   }
 
   /**
-   * Takes the floor from the agent. The other channels in which it has a seat then check whether they can give it
-   * theirs.
+   * Takes the floor from the agent. The other channels in which it has a seat then check whether to give it the floor.
    */
   release(conversation: string, agent: string, from: Place): void {
     const { floors, places } = this.of(conversation, agent)

@@ -13,7 +13,7 @@ export type State = "OFFLINE" | "IDLE" | "QUEUED" | "ACTIVE" | "WAITING"
 const turnId = Schema.String
 
 /**
- * The condition that ends a wait before its deadline: a message in the channel, a user's message there, or a time (ms
+ * The condition that ends a wait before its deadline: any message in the channel, a user's message in it, or a time (ms
  * since the epoch).
  */
 export const Until = Schema.Union([
@@ -31,8 +31,8 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("Removed", { by: Schema.String }),
   Schema.TaggedStruct("TurnGranted", { turnId, at: Schema.Finite }),
   /**
-   * The turn is over. `solo`: no other agent is in the channel's cycle. `detected`: no signal came, but the agent has
-   * been silent for a while.
+   * The turn is over. `solo`: no other agent is in the turn queue. `detected`: no signal came, but the agent has been
+   * silent for a while.
    */
   Schema.TaggedStruct("TURN_COMPLETE", {
     turnId,
@@ -71,7 +71,7 @@ export type Event = typeof Event.Type
  * part of the fold. ChannelTransaction handles those that post a notice or send the agent a message.
  */
 export type Action =
-  /** The agent has arrived: its seat is registered in the channel. */
+  /** The agent is online: its seat is registered in the channel. */
   | { readonly _tag: "RegisterSeat" }
   /** The agent has left. After a failure it is no longer assigned to the channel, unless the setting `rejoin` is on. */
   | { readonly _tag: "DeregisterSeat"; readonly how: Departure }
@@ -98,9 +98,9 @@ export interface Data {
   readonly agentId: string
   readonly channel: string
   readonly member: boolean
-  /** Id of the current turn, of the paused turn, or of the last one. */
+  /** Id of the current turn or of the paused one; otherwise of the last one. */
   readonly turnId: string | null
-  /** The last sign of life of the turn, ms since the epoch. */
+  /** Time of the turn's last sign of life, ms since the epoch. */
   readonly aliveAt: number | null
   /** Time from which the time limit for the floor counts, ms since the epoch. Undefined in runes of an older daemon. */
   readonly beganAt?: number

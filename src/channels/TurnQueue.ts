@@ -44,7 +44,7 @@ export const leave = (queue: TurnQueue, agent: string): TurnQueue => ({
 export const grant = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.current === null && queue.line.includes(agent) ? { ...over(queue, agent), current: agent } : queue
 
-/** Moves the agent to the end of the line: it has had its turn, or forfeits a paused one. */
+/** Moves the agent to the end of the line: it has had its turn, or gives up a paused turn. */
 export const rotate = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.line.includes(agent) ? { ...over(queue, agent), line: [...without(queue.line, agent), agent] } : queue
 
@@ -79,7 +79,7 @@ export interface Rule {
    * others, whatever the order is.
    */
   readonly idle: (agent: string) => boolean
-  /** True if the agent may take the floor, and has something to read. */
+  /** True if the agent may take the floor, and has posts to read. */
   readonly ready: (agent: string) => boolean
 }
 

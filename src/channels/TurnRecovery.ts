@@ -54,7 +54,7 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: Ch
   const later = fates.slice(1)
   const goesOn = later.some(([, { _tag }]) => _tag === "Carried" || _tag === "Waiting" || _tag === "Ended")
   for (const [messageId, fate] of fates) {
-    // the channel did not know this: the agent left before its turn was over
+    // the channel has not been told that the agent went offline before its turn was over
     if (fate._tag === "Ended" && fate.died === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
     const isPrompt = messageId === prompt
     // a run that is only starting has not received the prompt, and may never receive it: do not count it as received

@@ -20,7 +20,7 @@ import * as Planner from "./Planner.ts"
 import * as AgentQuery from "./AgentQuery.ts"
 import { decide } from "./Scheduler.ts"
 
-/** The goal's state when the activity's machine state was entered. */
+/** The goal's state when it entered the machine state to which the activity belongs. */
 type Entered = GoalState
 
 /** Maximum number of completed tasks whose evidence a review reads; the newest come first. */
@@ -71,7 +71,7 @@ const decompose = (goal: GoalActor) =>
   Effect.fnUntraced(function* (entered: Entered) {
     const { planner } = goal.options
     if (goal.entering) goal.detail = "its plan is being stored"
-    // if the plan was rejected immediately, some of its tasks may not be entered yet
+    // if the plan was rejected immediately, some of its tasks may not have been entered yet
     while (goal.entering) yield* goal.news()
     if (planner === null) {
       goal.detail = `it waits for a plan: agentd goal plan ${goal.goalId} FILE`

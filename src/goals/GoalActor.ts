@@ -1,9 +1,9 @@
 /**
  * GoalActor: one goal as an event-sourced actor, with its in-memory data.
  *
- * The actor's state is the goal's state. The state machine's table decides each move, and the work of each state is an
- * activity. Data that need no rune are only in memory: the message that says what the goal waits for, and agents'
- * reports on their current turns.
+ * The actor's state is the goal's state. The state machine's table decides each state change, and the work of each
+ * state is an activity. Data that need no rune are only in memory: the message that says what the goal waits for, and
+ * agents' reports on their current turns.
  *
  * Guarantees: after a crash an activity finds its messages again by their keys. So no question is asked twice, and no
  * task is assigned twice.
@@ -41,7 +41,7 @@ export interface Surroundings {
   readonly agents: AgentPort["Service"]
   readonly log: EventLog["Service"]
   readonly project: Effect.Effect<ConfiguredProject | undefined>
-  /** While the conversation accepts no work, the goal waits. */
+  /** Whether the conversation accepts work. If it does not, the goal waits. */
   readonly takesWork: () => boolean
   /** Scope in which a plan is entered completely, even if the caller is interrupted. */
   readonly scope: Scope.Scope
@@ -282,7 +282,9 @@ export class GoalActor {
     return takeBack(agents, { conversation, agent }, messageId, this.goalId)
   }
 
-  /** Withdraws the messages of tasks in progress when the plan stopped. Calling this again changes nothing. */
+  /**
+   * Withdraws the messages of tasks that were in progress when the plan stopped. Calling this again changes nothing.
+   */
   readonly cancelTasks = (taskIds: ReadonlyArray<string>): Effect.Effect<void> =>
     this.cancelling.withPermit(
       Effect.forEach(

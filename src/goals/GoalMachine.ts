@@ -30,23 +30,23 @@ export const Event = Schema.Union([
   /** The plan's first tasks, at most `FIRST_TASKS`; the rest follow as `plan_updated`. */
   Schema.TaggedStruct("decompose_goal", {
     tasks,
-    /** Number of tasks when all pieces of the plan have been added. */
+    /** Number of tasks that the plan has once all its pieces have been added. */
     total: Schema.optionalKey(Schema.Int)
   }),
   Schema.TaggedStruct("plan_updated", {
     added: tasks,
     cancelled: Schema.Array(taskId),
-    /** Number of tasks when all pieces of the change have been added. */
+    /** Number of tasks that the plan has once all pieces of the change have been added. */
     total: Schema.optionalKey(Schema.Int)
   }),
   Schema.TaggedStruct("plan_approved", { by: Schema.String }),
   Schema.TaggedStruct("auto_start", {}),
-  /** Sends the plan back to the planner. */
+  /** The user rejects the plan, which goes back to the planner. */
   Schema.TaggedStruct("plan_rejected", { by: Schema.String, reason: Schema.String }),
   Schema.TaggedStruct("task_assigned", {
     taskId,
     agentId: Schema.String,
-    /** Id of the message that carries the task. It stays the same after a crash. */
+    /** Id of the message that assigns the task. It stays the same after a crash. */
     messageId: Schema.optionalKey(Schema.String),
     /** The current commit of the agent's folder; null if it is not known yet. */
     base: Schema.optionalKey(Schema.NullOr(Schema.String))

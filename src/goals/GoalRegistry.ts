@@ -47,7 +47,7 @@ import { type Figures, figuresOf } from "./GoalView.ts"
 /** Access to the projects' settings, which this layer cannot read itself. */
 export interface Projects {
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
-  /** Undefined if the config cannot be read. */
+  /** The config of a conversation's project; undefined if it cannot be read. */
   readonly config: (conversation: string) => Effect.Effect<ConfiguredProject | undefined>
 }
 
@@ -261,7 +261,7 @@ export class GoalRegistry {
     return { agents, conversation, log, stores: options.stores, project: options.projects.config(conversation) }
   }
 
-  /** Git ref names, separated by commas, that keep the commits of a stopped goal. Empty for other goals. */
+  /** Names, separated by commas, of the git refs that keep the commits of a stopped goal. Empty for other goals. */
   keptOf({ conversation, goalId, stand }: GoalRecord): Effect.Effect<string> {
     return stand.state === "stopped"
       ? Effect.provideContext(Kept.namesOf(this.around(conversation), goalId), this.parts.context)

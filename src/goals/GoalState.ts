@@ -2,8 +2,8 @@
  * GoalState: the state of one goal: its machine's state and its plan. A fold over the goal's runes.
  *
  * Guarantees: a state is immutable; `apply` returns a new one that shares unchanged parts. The same runes in the same
- * order give the same state, whether they are read from the log or applied one by one. The cost of a move depends only
- * on what it changes.
+ * order give the same state, whether they are read from the log or applied one by one. The cost of a state change
+ * depends only on what it changes.
  */
 import { type Finding, type GoalOptions, lacksCommit } from "../domain/GoalMessages.ts"
 import type { Said } from "../core/event-log/EventKinds.ts"
@@ -30,14 +30,14 @@ export const mendable = (findings: ReadonlyArray<Finding>): ReadonlyArray<Findin
 
 export interface GoalState {
   readonly stand: Stand
-  /** `eventId` of the newest rune that is folded in. */
+  /** `eventId` of the newest rune that the state includes. */
   readonly upTo: number
   readonly goal: string
   readonly by: string
   readonly submittedAt: number
   readonly options: GoalOptions | undefined
   readonly plan: Plan
-  /** Number of tasks when all pieces of the plan have been added. */
+  /** Number of tasks that the plan has once all its pieces have been added. */
   readonly total: number
   /** Ids of tasks in replaced plans that agents worked on. These ids must not be used again. */
   readonly former: ReadonlySet<string>

@@ -59,11 +59,11 @@ export interface MergeHow {
 export class Goals extends Context.Service<
   Goals,
   {
-    /** `key`: the schedule and due time, if a schedule submits the goal. Stored in the goal's first rune. */
+    /** Submits a goal. `key`: the schedule and due time, if a schedule submits it; stored in the goal's first rune. */
     readonly submit: (request: GoalRequest, caller: Caller, key?: string) => Command<Done & { readonly goalId: string }>
-    /** False if the goal has ended or its conversation is closed. */
+    /** Whether the goal is open: it has not ended, and its conversation is not closed. */
     readonly isOpen: (conversation: string, goalId: string) => boolean
-    /** Goals of the caller's project, or of all projects; newest first. */
+    /** Lists the goals of the caller's project, or of all projects, newest first. */
     readonly list: (options: { readonly all: boolean }, caller: Caller) => Effect.Effect<ReadonlyArray<GoalInfo>>
     /** The goal with one page of its tasks, in the order of the plan. */
     readonly page: (name: string, from: number, caller: Caller) => Command<GoalPage>
@@ -71,9 +71,9 @@ export class Goals extends Context.Service<
     readonly plan: (name: string, path: string, caller: Caller) => Command<Done>
     /** The plan that waits for approval, with one page of its complete tasks. */
     readonly asked: (name: string, from: number, caller: Caller) => Command<AskedPlan>
-    /** `hash`: the hash of the plan that the caller saw. If it differs or is missing, the approval is rejected. */
+    /** Approves a plan. `hash`: hash of the plan that the caller saw. If it differs or is missing, this is rejected. */
     readonly approve: (name: string, hash: string | undefined, caller: Caller) => Command<Done>
-    /** `reason` tells the planner what to change. */
+    /** Rejects the plan that waits for approval. `reason` tells the planner what to change. */
     readonly reject: (name: string, reason: string, caller: Caller) => Command<Done>
     readonly cancel: (name: string, reason: string, caller: Caller) => Command<Done>
     /** Resumes a blocked goal and retries one failed task, or all of them if `task` is null. */

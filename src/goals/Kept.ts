@@ -18,7 +18,7 @@ import type { Plan } from "./Plan.ts"
 
 export type Around = Pick<Surroundings, "agents" | "conversation" | "log" | "project" | "stores">
 
-/** How many recent runes are searched for an agent's newest attempts. */
+/** Maximum number of recent runes that are searched for an agent's newest attempts. */
 const MOST = 500
 /** Matches the message id of a task's attempt. */
 const TRY = /^plan\/[^/]+\/[^/]+\/\d+$/
@@ -135,7 +135,7 @@ export const keep = (around: Around, goalId: string) =>
     Effect.forEach(members, (member) => keepOf(around, member, { goalId }), { discard: true })
   )
 
-/** Git ref names that keep commits of a goal, separated by commas. Empty if there are none or git fails. */
+/** Names, separated by commas, of the git refs that keep a goal's commits. Empty if there are none or git fails. */
 export const namesOf = Effect.fnUntraced(
   function* (around: Around, goalId: string) {
     const store = yield* storeOf(around)

@@ -271,7 +271,7 @@ export class Plan {
     return this.to(id, () => ({ state: "completed", result, error: null }), at)
   }
 
-  /** Only the user can have a failed task retried. */
+  /** Marks a task as failed. Only the user can have it retried. */
   fail(id: string, error: string, at: number): Plan {
     return this.to(id, ({ errors }) => ({ state: "failed", error, errors: errors + 1 }), at)
   }

@@ -90,7 +90,7 @@ const lack = ({ task: { id, needs, owner } }: Node, workers: ReadonlyArray<Worke
     : `${task} needs ${needs.join(", ")}, which no agent can do: see "can" in agentd.jsonc`
 }
 
-/** Maximum number of failed tasks that a reason names. */
+/** Maximum number of failed tasks that are named in a reason. */
 const NAMED = 3
 
 const tasks = (count: number, one: string, several: string): string =>

@@ -4,7 +4,7 @@
  *
  * Guarantees: a task is sent in a message whose id is derived from goal, task and attempt, after the rune of the
  * assignment. After a crash between the two it is sent again under the same id, which has no effect if it was
- * delivered. The fate of a message is queried each time, so that a missed report does no harm.
+ * delivered. The status of a message is queried each time, so that a missed report does no harm.
  */
 import { Effect, Option, Result, Stream } from "effect"
 import * as AgentRepository from "../runs/git/AgentRepository.ts"
@@ -49,7 +49,7 @@ const MAX_RUNES = 1_000
 const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>, otherwise: A): Effect.Effect<A, never, R> =>
   Effect.orElseSucceed(effect, () => otherwise)
 
-/** Id of the message of a task's n-th attempt. */
+/** Id of the message that assigns a task's n-th attempt. */
 const tryOf = (goalId: string, taskId: string, n: number): string => `plan/${goalId}/${taskId}/${n}`
 
 interface Unread {
@@ -59,7 +59,7 @@ interface Unread {
 interface Waited {
   /** True if every open call is waiting for the user now. */
   readonly asks: boolean
-  /** How long the calls have waited in total, ms. */
+  /** The total time in which all open calls waited for the user at the same time, ms. */
   readonly time: number
 }
 
@@ -307,8 +307,8 @@ export class TaskRunner {
         return yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error: cut(error, MAX_ERROR) })
       }
       this.goal.unreadSince.delete(node.agent!)
-      // if the folder was made after the assignment, its start commit is unknown: commits that the project has are not
-      // the task's work
+      // if the folder was made after the assignment, its start commit is unknown: commits that are also in the project
+      // are not the task's work
       const since = head === null ? null : (node.began ?? node.base ?? (yield* this.tip))
       const commits =
         head === null || since === null || head === since ? [] : yield* quietly(this.commits(since, head), undefined)
@@ -440,7 +440,10 @@ export class TaskRunner {
     )
   })
 
-  /** `broken` maps agents whose repositories git cannot read to the error; they get no task. */
+  /**
+   * The scheduler's next decision. `broken` maps agents whose repositories git cannot read to the error: they get no
+   * task.
+   */
   private readonly next = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, broken: ReadonlyMap<string, string>) {

@@ -14,11 +14,11 @@ import type { AgentSession } from "../domain/AgentPort.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
 
 const INTERVAL = "10 seconds"
-/** How long a new session is skipped, ms. Its hook usually arrives in this time, and has more details. */
+/** Time for which a new session is skipped, ms. Its hook usually arrives in this time, and has more details. */
 const SETTLES = 3_000
 const MAX_MET = 10_000
 
-/** Claude Code's name for the folder of a project's transcripts. */
+/** The name that Claude Code gives the folder of a project's transcripts. */
 const slug = (cwd: string): string => cwd.replaceAll(/[^A-Za-z0-9]/g, "-")
 
 interface Parts {

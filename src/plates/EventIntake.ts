@@ -41,7 +41,7 @@ export class EventIntake {
   private readonly pulse: ProcessLiveness
   private readonly looks: FiberSet.FiberSet
   private readonly sessions: Effect.Effect<ReadonlyArray<AgentSession>>
-  /** Events that are queued until the log is folded. Undefined once it is folded. */
+  /** Events that are queued until the log has been read; undefined after that. */
   private waiting: Array<Effect.Effect<void>> | undefined = []
 
   private constructor(
@@ -68,7 +68,7 @@ export class EventIntake {
     return this.waiting === undefined
   }
 
-  /** Called when the log is folded: delivers the queued events in order. */
+  /** Called when the log has been read: delivers the queued events in order. */
   readonly open: Effect.Effect<void> = Effect.suspend(() => {
     const next = this.waiting?.shift()
     if (next !== undefined) return Effect.andThen(next, this.open)
@@ -76,7 +76,7 @@ export class EventIntake {
     return Effect.void
   })
 
-  /** Delivers the event now, or queues it until the log is folded. */
+  /** Delivers the event now, or queues it until the log has been read. */
   take(heard: Heard, origin: Origin = nobody): Effect.Effect<void, EventRefused> {
     return Effect.suspend(() => {
       if (this.waiting === undefined) return this.deliver(heard, origin)

@@ -12,9 +12,9 @@ import { fileOf } from "../runs/claude/ClaudeSessions.ts"
 import { NOTE_SETTLES } from "./TranscriptRules.ts"
 
 const MAX_FOLDERS = 64
-/** How often the list of watched folders is updated. */
+/** Interval at which the list of watched folders is updated. */
 const INTERVAL = "2 seconds"
-/** A session writes several records at a time: their changes are grouped. */
+/** Time in which file changes are grouped, because a session writes several records at a time. */
 const SETTLES = "50 millis"
 
 const foldersOf = ({ note, transcript }: PlateActor): ReadonlyArray<string> => [
@@ -26,7 +26,7 @@ export class FileWatch {
   private readonly registry: PlateRegistry
   private readonly fs: FileSystem.FileSystem
   private readonly folders: FiberMap.FiberMap<string>
-  /** Delayed reads, by plate: each waits until the note has settled. */
+  /** Delayed reads, by plate. Each one waits until the note has not changed for a short time. */
   private readonly later: FiberMap.FiberMap<string>
 
   private constructor(

@@ -13,7 +13,7 @@ import type { Question } from "../runs/Question.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import { type EventRefused, JsonReader, MAX_PATH } from "./JsonReader.ts"
 
-/** A parsed hook, or a parsed event of `/events`. */
+/** A parsed hook of Claude Code, or a parsed event of `/events`. */
 export interface Heard {
   /** The hook's name, or the event's type. */
   readonly name: string
@@ -27,7 +27,7 @@ export interface Heard {
   readonly questions?: ReadonlyArray<Question>
   /** The input of the tool that asks for permission, or that `/events` reports: unredacted JSON. */
   readonly input?: string
-  /** The call that writes a plan. The later permission request does not contain the plan's text. */
+  /** The tool call that writes a plan. The permission request that follows does not contain the plan's text. */
   readonly plan?: { readonly tool: string; readonly input: unknown }
 }
 
@@ -167,7 +167,7 @@ const planOf = (name: string, body: JsonReader) => {
   return isPlan ? { plan: { tool, input } } : {}
 }
 
-/** `at` is when the hook arrived, ms since the epoch. */
+/** Parses a hook. `at` is when the hook arrived, ms since the epoch. */
 export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefused> =>
   JsonReader.read(raw, (body) => {
     const name = body.text("hook_event_name")

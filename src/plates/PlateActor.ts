@@ -24,7 +24,7 @@ import type { Cause } from "../core/event-log/Rune.ts"
 export type Stand = Snapshot<PlateMachine.State, PlateState.Data>
 export type Handle = ActorHandle<Stand, PlateMachine.Event, never>
 
-/** The actor of a plate: only the state machine's table, without actions, timers or activities. */
+/** The actor of a plate. It has only the state machine's table, without actions, timers or activities. */
 export const plateActor = stateMachineActor({ machine: PlateMachine.Plate, data: PlateState.initial })
 
 /** Maximum number of subagents whose transcripts are followed while they have an open prompt. */
@@ -36,11 +36,11 @@ const MAX_ABSENCES = 2
 /** Timeout for reading the transcript once more before a session's end is recorded. */
 const LAST_LOOK = "1 second"
 
-/** Path of a subagent's transcript, in a folder next to the session's transcript. */
+/** Path of a subagent's transcript, which is in a folder next to the session's transcript. */
 const sidePath = (transcript: string, agentId: string): string =>
   `${transcript.replace(/\.jsonl$/, "")}/subagents/agent-${agentId}.jsonl`
 
-/** Whether the id is safe as a part of a path. */
+/** Whether the id can safely be used as a part of a path. */
 const isPlain = (agentId: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(agentId)
 
 export const initial = (plateId: string): Stand => start(PlateMachine.Plate, { ...PlateState.initial, plateId })
@@ -127,7 +127,7 @@ export class PlateActor {
     return this.actor.ask(event)
   }
 
-  /** Follows the transcript at this path. True if the path is new: then the transcript must be read once. */
+  /** Follows the transcript at this path. Returns true if the path is new: then the transcript must be read once. */
   follow(path: string | null | undefined): boolean {
     if (path === null || path === undefined || path === this.transcript?.path) return false
     this.transcript = new Transcript(this.fs, path, "main")
@@ -212,7 +212,7 @@ export class PlateActor {
     for (const event of events) yield* this.actor.tell(event)
   })
 
-  /** Finds the git branch once, and again whenever the transcript was written: work may have changed the branch. */
+  /** Finds the git branch at first, and again whenever the transcript was written, because work may have changed it. */
   private readonly lookAtBranch = Effect.gen({ self: this }, function* () {
     const { cwd } = this.stand.data
     const written = this.transcript?.found?._tag === "Read" ? this.transcript.found.mtime : 0
@@ -221,7 +221,7 @@ export class PlateActor {
     this.branch = yield* Branch.of(this.fs, cwd)
   })
 
-  /** Reads the transcripts of the subagents that have an open prompt, and of no others. */
+  /** Reads the transcripts of those subagents that have an open prompt. */
   private readonly lookAside = Effect.gen({ self: this }, function* () {
     const views = new Map<string, TranscriptView>()
     const asking = new Set(this.stand.data.prompts.flatMap(({ agentId }) => (agentId === null ? [] : [agentId])))

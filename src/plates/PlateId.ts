@@ -8,7 +8,7 @@ import { Effect, Random } from "effect"
 import * as ConversationId from "../domain/ConversationId.ts"
 import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 
-/** Crockford's alphabet in lower case: no i, l, o, u. */
+/** Crockford's base 32 alphabet in lower case, which has no i, l, o and u. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 const CHARS = 12
 

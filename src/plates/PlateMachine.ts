@@ -74,13 +74,13 @@ export const Event = Schema.Union([
     ...hook,
     source: Schema.String,
     ...process,
-    /** `at` is when the hook fired, not when it arrived: it was stored while the daemon was down. */
+    /** True if the hook was stored while the daemon was down: `at` is when the hook fired, not when it arrived. */
     late: Schema.optional(Schema.Boolean),
     /** True if no hook reported the session's start: the session was found through the note of its process. */
     noted: Schema.optional(Schema.Boolean)
   }),
   Schema.TaggedStruct("HookSessionEnd", { ...hook, reason: Schema.String }),
-  /** `endedTask`: the background work whose end this prompt announces. */
+  /** `endedTask`: id of the background work whose end this prompt announces. */
   Schema.TaggedStruct("HookUserPromptSubmit", { ...hook, endedTask: Schema.optional(Schema.String) }),
   Schema.TaggedStruct("HookPreToolUse", { ...hook, ...called, input }),
   /** `launched`: id of the work that continues in the background. */
@@ -147,7 +147,7 @@ export const Event = Schema.Union([
     plateId: Schema.String,
     cwd: Schema.String,
     ...process,
-    /** The run in which a program has started the session. */
+    /** Id of the run in which a program has started the session. */
     runId: Schema.optional(Schema.String),
     /** The agent of the run, as `project/agent`. */
     agent: Schema.optional(Schema.String)
@@ -185,7 +185,9 @@ export const transcriptAhead = (mtimeSeconds: number, lastEventSeconds: number):
 const isLate = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && event.late === true && data.signal !== null && event.at < data.signal.at
 
-/** True if a start reopens a closed plate: the process is alive, even if the last one's exit was noticed late. */
+/**
+ * True if a start reopens a closed plate, because its process is alive. An earlier process may have exited unnoticed.
+ */
 const reopens = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && data.closed && event.pidStart !== undefined
 
@@ -327,7 +329,9 @@ const signalOf = (event: Event): Signal => {
   return "hook"
 }
 
-/** The machine's only update: it changes the plate's sets, and stores the signal from which the status is derived. */
+/**
+ * The machine's only update function: it changes the plate's sets, and stores the signal from which the status comes.
+ */
 const applied = (data: Data, event: Event): Data => ({
   ...changes[event._tag](underId(data, event), event as never),
   // A late event does not make the status look older than it is.

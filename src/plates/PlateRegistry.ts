@@ -132,7 +132,7 @@ export class PlateRegistry {
     return this.finding.withPermit(this.seek(heard, speaker))
   }
 
-  /** Returns the plate of that name, or creates it. Without a name, a plate with a new id is created. */
+  /** Returns the plate with this name, or creates it. Without a name, creates a plate with a new id. */
   claim(plateId: string | undefined): Effect.Effect<PlateActor, EventRefused> {
     const known = Effect.sync(() => (plateId === undefined ? undefined : this.named(plateId)))
     return this.finding.withPermit(
@@ -182,14 +182,17 @@ export class PlateRegistry {
     return (run === undefined ? undefined : this.ofRun(run)) ?? (plate === undefined ? undefined : this.named(plate))
   }
 
-  /** Whether the named plate's session can have continued as this one. Otherwise this one only inherited the name. */
+  /** Whether the named plate's session can have continued as this one. If not, this session only inherited the name. */
   private admits(named: PlateActor, { process }: Speaker): boolean {
     if (named.ended !== undefined) return true
     const own = named.process
     return own !== undefined && (sameProcess(own, process) || !this.processes.isAlive(own))
   }
 
-  /** The plate of the transcript's folder whose session continues under another id. Undefined if several fit. */
+  /**
+   * The plate whose transcript is in this folder and whose session continues under another id. Undefined if several
+   * fit.
+   */
   private going({ event, transcriptPath }: Heard): PlateActor | undefined {
     if (transcriptPath === undefined || event === undefined || !continues(event)) return undefined
     const folder = dirname(transcriptPath)
@@ -281,7 +284,7 @@ export class PlateRegistry {
     yield* this.options.supervisor.remove(scopeId(plate.plateId))
   })
 
-  /** Removes the plate. Only its id is remembered, so that it is not used again. */
+  /** Removes the plate. Only its id is stored, so that it is not used again. */
   readonly drop = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
     this.plates.delete(plate.plateId)
     this.spend(plate.plateId)
@@ -289,13 +292,13 @@ export class PlateRegistry {
     yield* this.options.supervisor.remove(scopeId(plate.plateId))
   })
 
-  /** Whether the session is forgotten, and the process is one that it had then. A hook of the session ends this. */
+  /** Whether the session is forgotten, and the process was already part of it then. A hook of the session ends this. */
   isForgotten(sessionId: string, { pid, startedAt }: { readonly pid: number; readonly startedAt: number }): boolean {
     const forgotten = this.forgotten.get(sessionId)
     return forgotten !== undefined && (forgotten.pids.has(pid) || startedAt <= forgotten.at)
   }
 
-  /** Whether the session was forgotten after its process sent the report from `at`, ms since the epoch. */
+  /** Whether the session was forgotten after its process had sent the report from time `at`, ms since the epoch. */
   forgottenSince(sessionId: string, { at, pid }: { readonly at: number; readonly pid: number | undefined }): boolean {
     const forgotten = this.forgotten.get(sessionId)
     if (forgotten === undefined || this.ofSession(sessionId) !== undefined) return false

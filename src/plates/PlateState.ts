@@ -31,7 +31,7 @@ export interface Prompt {
   readonly at: number
   /** True if the dialog was reported through `/events`, whose sender may write another kind of transcript. */
   readonly posted?: true
-  /** True if only the session's note reported the dialog, which does not name the tool. */
+  /** True if only the session's note reported the dialog. A note does not name the tool. */
   readonly noted?: true
 }
 
@@ -74,7 +74,7 @@ export interface Data {
   readonly failure: string | null
   /** When the failure was reported, ms since the epoch. */
   readonly failedAt: number
-  /** Tool calls that have ended, newest last. A start that arrives late does not reopen them. */
+  /** Tool calls that have ended, newest last. A report of a call's start that arrives late does not reopen the call. */
   readonly endedCalls: ReadonlyArray<string>
   /** The source of the status, and when it arrived, ms since the epoch. Null before the first signal. */
   readonly signal: { readonly from: Signal; readonly at: number } | null
@@ -108,7 +108,7 @@ export const initial: Data = {
   timestamp: null
 }
 
-/** Maximum number of entries of each set; the oldest are dropped. */
+/** Maximum number of entries in each set. If there are more, the oldest are dropped. */
 export const MAX = {
   processes: 4,
   formerPids: 8,
@@ -137,7 +137,7 @@ export const answers = (
     ? prompt.tool === tool || prompt.tool === "*"
     : prompt.callId === callId)
 
-/** Adds a prompt, unless it is open already. A named dialog replaces the unnamed one from the session's note. */
+/** Adds a prompt, unless it is already open. A dialog with a known tool replaces the one from the session's note. */
 export const opened = (data: Data, prompt: Prompt): Data =>
   data.prompts.some(
     ({ agentId, callId, tool }) => agentId === prompt.agentId && callId === prompt.callId && tool === prompt.tool
@@ -206,7 +206,7 @@ export const withProcess = (data: Data, { pid, pidStart }: Pid): Data =>
         formerPids: data.formerPids.filter((former) => former !== pid)
       }
 
-/** How long a dialog is open before Claude Code sends a notification for it, ms. */
+/** Time for which a dialog is open before Claude Code sends a notification for it, ms. */
 const NOTIFIED_AFTER = 3_000
 
 export const notified = (data: Data, type: string, at: number): Data => {
@@ -215,8 +215,8 @@ export const notified = (data: Data, type: string, at: number): Data => {
   // an agent that asks now has continued since an older interrupt
   const asking = { ...data, turnAt: Math.max(data.turnAt, at) }
   if (type === "agent_needs_input") return opened(asking, { ...prompt, kind: "question" })
-  // The notification follows its PermissionRequest within seconds, without work in between. It is new only if that
-  // request was missed.
+  // The notification follows its PermissionRequest within seconds, and no work is done in between. It is new only if
+  // that request was missed.
   const known = data.prompts.length > 0 || at - data.turnAt < NOTIFIED_AFTER
   return known ? data : opened(asking, { ...prompt, kind: "permission" })
 }
@@ -229,7 +229,7 @@ interface CallEvent {
   readonly input?: string | undefined
 }
 
-/** Adds an open call. A start that arrives after the call's end is ignored. */
+/** Adds an open call. If the call's end was reported earlier than its start, the call is ignored. */
 export const callStarted = (data: Data, event: CallEvent): Data => {
   const agentId = event.agentId ?? null
   const { at, callId, tool } = event

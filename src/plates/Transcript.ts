@@ -13,7 +13,7 @@ import { type Chain, TranscriptView } from "./TranscriptView.ts"
 const MAX_LOOK = 4 * 1024 * 1024
 /** Maximum length of a line, in bytes. A longer line is skipped. */
 const MAX_LINE = MAX_LOOK
-/** Maximum number of bytes that are read from the end of a file that already existed. */
+/** Maximum number of bytes at the end of a file that the first read processes. */
 const MAX_FIRST = 16 * 1024 * 1024
 const CHUNK = 256 * 1024
 const NEWLINE = 0x0a
@@ -21,7 +21,7 @@ const NEWLINE = 0x0a
 export type Found =
   /** The transcript does not exist (yet), or cannot be read. */
   | { readonly _tag: "Absent" }
-  /** More was written than one call reads, or a line is incomplete. The next call continues. */
+  /** More was written than one call reads, or a line is incomplete. The next call continues from there. */
   | { readonly _tag: "Behind" }
   | {
       readonly _tag: "Read"
@@ -53,7 +53,7 @@ export class Transcript {
   view: TranscriptView
   /** True if only the end of the file was read, so that totals are unknown. */
   partial = false
-  /** Undefined before the first read. */
+  /** Result of the newest read; undefined before the first one. */
   found: Found | undefined = undefined
   private inode = ""
   private offset = 0
@@ -116,7 +116,7 @@ export class Transcript {
         const grown = this.offset > unread || this.said
         this.remember(stat)
         this.said = false
-        // set at once: if the read is interrupted while the file closes, later reads must not read these lines again
+        // set this now: if the read is interrupted while the file closes, later reads must not read these lines again
         return (this.found = { _tag: "Read", mtime: stat.mtime, grown: whole && grown })
       })
     )

@@ -15,11 +15,11 @@ import type { Noted } from "./SessionStatusFile.ts"
 import type { Found } from "./Transcript.ts"
 import type { TranscriptView } from "./TranscriptView.ts"
 
-/** A hook of the main agent that fired before an interrupt can arrive up to this long after it, ms. */
+/** Maximum time after an interrupt, in ms, at which an earlier hook of the main agent can still arrive. */
 const SLACK = 50
-/** Maximum delay of a hook, ms. No coding agent waits longer for a hook. */
+/** Maximum delay of a hook, ms: no coding agent waits longer for a hook. */
 const LATENESS = 3_000
-/** A hook that reports the same as a note, in more detail, can arrive up to this long after the note, ms. */
+/** Maximum time after a note, in ms, at which a hook can arrive that reports the same in more detail. */
 export const NOTE_SETTLES = 300
 const STALENESS = PlateMachine.STALENESS_SECONDS * 1_000
 
@@ -30,13 +30,13 @@ export interface Case {
   readonly view: TranscriptView | undefined
   /** Transcripts of subagents that have an open prompt, by agent id. */
   readonly sides: ReadonlyMap<string, TranscriptView>
-  /** Undefined if the session has no note. */
+  /** The session's note; undefined if there is none. */
   readonly note: Noted | undefined
   /** When the newest hook arrived, of any kind, ms since the epoch. */
   readonly heard: number
   /** The current time, ms since the epoch. */
   readonly now: number
-  /** When times of the session were first found in the future: the clock was set back; otherwise `now`. */
+  /** When a time of the session was first found in the future, because the clock was set back; otherwise `now`. */
   readonly setBackAt: number
   /** True in a round of the health check, false for a read after a file was written. */
   readonly round: boolean
@@ -71,7 +71,7 @@ const overAt = (of: Case, prompt: Prompt, view: TranscriptView | undefined): num
   return Math.max(result, view.endedAt ?? 0) > prompt.at - LATENESS ? prompt.at : 0
 }
 
-/** Ends the main agent's turn only: an interrupt does not stop background work. */
+/** Ends the main agent's turn only, because an interrupt does not stop background work. */
 const interrupted = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { now, snapshot, view } = of
   const { compacting, prompts, turn } = snapshot.data
@@ -138,7 +138,7 @@ const noted = ({ note, now, snapshot: { data, state } }: Case): ReadonlyArray<Pl
 const confirmed = ({ note, snapshot: { state } }: Case): boolean =>
   note !== undefined && agrees[note.status].includes(state)
 
-/** Events for a transcript that was written with unknown content: the status is outdated. */
+/** Events for a transcript to which unknown content was added, so that the status is outdated. */
 const byMtime = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { found, round, snapshot, view } = of
   if (!round || found?._tag !== "Read") return []
@@ -155,7 +155,7 @@ const failed = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return over ? [recovery(of)] : byMtime(of)
 }
 
-/** Ends a turn after a long silence: no hook has arrived, and the transcript was not written. */
+/** Ends a turn after a long silence: no hook has arrived, and nothing was added to the transcript. */
 const silent = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { found, heard, now, round, snapshot, view } = of
   if (!round) return []

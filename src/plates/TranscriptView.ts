@@ -8,7 +8,7 @@
 
 type Json = { readonly [key: string]: unknown }
 
-/** Kind of transcript: of the main agent, or of one of its subagents. */
+/** Kind of transcript: the main agent's, or that of one of its subagents. */
 export type Chain = "main" | "side"
 
 export const INTERRUPTED = "[Request interrupted by user"
@@ -81,7 +81,7 @@ export class TranscriptView {
   failedAt = 0
   /** Kind of the failure, as the StopFailure hook names it. */
   failure = ""
-  /** The session's title, from the best source so far. */
+  /** The session's title, from the best source found so far. */
   title: string | undefined = undefined
   prompt: string | undefined = undefined
   branch: string | undefined = undefined
@@ -96,7 +96,7 @@ export class TranscriptView {
 
   /** The time of the newest known record. */
   private at = 0
-  /** Calls without a result, by id, with their tools. */
+  /** Calls without a result: the tool of each, by call id. */
   private readonly calls = new Map<string, string>()
   private readonly results = new Map<string, number>()
   private readonly lastResults = new Map<string, number>()

@@ -28,7 +28,7 @@ export const Event = Schema.Union([
     at,
     began: Schema.Finite,
     message: Schema.String,
-    /** When a request can be retried, according to the provider. */
+    /** Earliest time of a retry, according to the provider. */
     retryAt: Schema.optionalKey(Schema.Finite),
     /**
      * Age in ms at which an outage is reported to the user, from the config of the agent's project. Default: `LASTS`.
@@ -146,7 +146,7 @@ const refusal = {
   then: [{ to: "LoginNeeded", when: "refused", rune: "provider.lasting" }, { to: "Degraded" }]
 } as const
 
-/** Moves for a failure during an outage. */
+/** Transitions for a failure during an outage. */
 const worse = {
   set: "fail",
   then: [{ to: "Unavailable", when: "lasts", rune: "provider.lasting" }, { to: "Unavailable" }]
@@ -155,7 +155,7 @@ const worse = {
 /** Stores usage windows. They do not affect the state. */
 const uses = (state: State) => to(state, { set: "use", rune: "provider.used" })
 
-/** Moves for an answer of the provider: all waiting agents continue. */
+/** Transitions for an answer of the provider: all waiting agents continue. */
 const better = {
   set: "clear",
   then: [

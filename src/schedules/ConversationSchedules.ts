@@ -52,7 +52,7 @@ interface Plan {
 }
 
 export interface Looked {
-  /** Nothing is due before this time, ms since the epoch; infinite if nothing will be due. */
+  /** Nothing is due before this time, ms since the epoch. Infinite if nothing will be due. */
   readonly until: number
   /** True if a due time waits for the end of the previous run. */
   readonly waits: boolean
@@ -79,7 +79,7 @@ export class ConversationSchedules {
   private isStale = false
   /** Parsed cron expressions, by time zone and expression. */
   private readonly parsed = new Map<string, CronTimes.CronTimes>()
-  /** The next due time of each schedule, with the `upTo` from which it was computed. */
+  /** The next due time of each schedule, with the value of `upTo` from which it was computed. */
   private readonly next = new Map<string, { readonly upTo: number; readonly times: object; readonly next: number }>()
 
   constructor(around: Around, file: ScheduleFile, state: State) {
@@ -242,7 +242,7 @@ export class ConversationSchedules {
           Effect.as("its run is in the log already"),
           Effect.catchTag("CommandRefused", ({ message, remedy }) => Effect.succeed(`${message} ${remedy}`))
         )
-        // even if the run failed, no time is run twice
+        // even if the run failed, no due time is run twice
         if (this.entry(name)!.upTo < due.due) yield* skip(refused)
       }
     }

@@ -41,7 +41,7 @@ export class Schedules extends Context.Service<
     /** Schedules of the caller's project, or of all projects; the one that is due next comes first. */
     readonly list: (options: { readonly all: boolean }, caller: Caller) => Effect.Effect<ReadonlyArray<ScheduleInfo>>
     readonly remove: (name: string, caller: Caller) => Command<Done>
-    /** Runs the schedule now, in addition to its times. */
+    /** Runs the schedule now, in addition to its due times. */
     readonly run: (name: string, caller: Caller) => Command<Done>
     readonly pause: (name: string, caller: Caller) => Command<Done>
     readonly resume: (name: string, caller: Caller) => Command<Done>
@@ -53,7 +53,7 @@ export interface Options {
   readonly goals: GoalPort
   /** The project files in force: each file at the start, and again when it changes. */
   readonly files: Stream.Stream<{ readonly conversation: string; readonly file: ScheduleFile }>
-  /** The file of a conversation's project; undefined if it cannot be read. */
+  /** The config file of a conversation's project; undefined if it cannot be read. */
   readonly fileOf: (conversation: string) => Effect.Effect<ScheduleFile | undefined>
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
 }
@@ -371,5 +371,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return Schedules.of({ add, list, pause, remove, resume, run })
 })
 
-/** The supervisor in the options must be started by another supervisor, after the agents and the goals. */
+/** The supervisor in the options must be started by another supervisor, after those of the agents and the goals. */
 export const layer = (options: Options) => Layer.effect(Schedules, make(options))

@@ -14,7 +14,7 @@ export interface ChannelSecrets {
   readonly reveal: (secret: SecretConfig) => Effect.Effect<string, SendError>
   /** Returns an address that the config contains, or reads it as a secret. */
   readonly urlOf: (url: string | SecretConfig) => Effect.Effect<string, SendError>
-  /** Registers a word as a secret. */
+  /** Registers a word with the redactor as a secret. */
   readonly hide: (word: string) => Effect.Effect<void>
 }
 

@@ -21,7 +21,7 @@ const AT = { destination: NAME, path: "/org/freedesktop/Notifications", interfac
 /** Maximum number of open connections; a config has fewer channels. */
 const MAX_BUSES = 20
 
-/** Maximum number of shown notifications whose actions are handled. */
+/** Maximum number of shown notifications whose buttons are handled. */
 const MAX_SHOWN = 100
 
 /** D-Bus urgencies: low, normal, critical. A critical notification stays until the user has seen it. */
