@@ -3,7 +3,7 @@
  *
  * Guarantees: an alert is queued once for each channel, durably, before it is sent. It stays queued until its receiver
  * has accepted it, a rune says that it was given up, or it is answered or outdated. After a restart the alerter
- * continues after the last rune that it examined, from the log alone. `alert.sent` is durable right after the
+ * continues after the last rune that it examined, from the log alone. The rune `alert.sent` is appended right after the
  * receiver's answer. If the daemon is killed between the two, the message is sent again under the same id. Without a
  * mail section nothing is mailed; queued alerts are sent once there is one. A receiver that is slow or unreachable
  * delays no other.

@@ -38,7 +38,7 @@ const heard = {
   "agent.terminated": agentKinds["agent.terminated"]
 } satisfies Table
 
-/** Kinds of runes that mean that an agent or session with a "done" notice works again. */
+/** Kinds of runes after which an agent or session works again, so that its "done" notice is outdated. */
 const working = {
   "turn.started": agentKinds["turn.started"],
   "plate.moved": plateKinds["plate.moved"]

@@ -1,6 +1,6 @@
 /**
- * Escalation: sends a notice that nobody has answered to the next channel, with a title that says so. Also finds the
- * channels that can withdraw a message.
+ * Escalation: sends a notice that nobody has answered by the next channel, with a title that says that nobody answered.
+ * Also finds the channels that can withdraw a message.
  *
  * Guarantees: each further channel sends the notice only once, even after a restart. A channel that has already sent
  * the notice does not send it again. After an answer, no channel sends it.

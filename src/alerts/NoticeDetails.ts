@@ -1,5 +1,5 @@
 /**
- * NoticeDetails: collects the facts for a channel's notice that its rune does not contain: the waiting call, the goal,
+ * NoticeDetails: collects the facts for a notice that the notice's rune does not contain: the waiting call, the goal,
  * the session, the agent, and which of the agent's sub-agents work. The facts are read when the notice is made.
  *
  * Guarantees: if a fact cannot be read, the notice is sent without it; only the facts that the kind of rune needs are

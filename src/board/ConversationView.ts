@@ -1,7 +1,7 @@
 /**
  * ConversationView: the runes of one agent as a conversation that the user can read: items, each with a level and text.
- * Everything that shows a conversation (attach, logs, history, the board, the page) renders these items. Pure, except
- * that it stores data about the current turn.
+ * All views of a conversation (attach, logs, history, the board, the page) show these items. Pure, except that it
+ * stores data about the current turn.
  *
  * Guarantees: a rune becomes a bounded number of items. A streamed answer is not shown twice. Output of an agent's
  * program is never shown as a decision, nor a decision as output. Fields of runes are not checked again when they are

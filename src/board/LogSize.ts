@@ -1,8 +1,8 @@
 /**
  * LogSize: the size of the log on the disk, its growth, and the free space.
  *
- * Guarantees: a measurement reads only a few runes, however long the log is. Growth is measured over a day, or over the
- * age of a younger log, at least an hour. Unknown values are null.
+ * Guarantees: a measurement reads only a few runes, however long the log is. Growth is measured over the last day; for
+ * a younger log, over its age, if that is at least an hour. Unknown values are null.
  */
 import { Clock, Duration, Effect } from "effect"
 import { statfsSync } from "node:fs"

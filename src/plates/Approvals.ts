@@ -147,7 +147,7 @@ export class Approvals {
     }
   )
 
-  /** Ends when the plate's runes show that the prompt is closed. */
+  /** Waits until the plate's runes show that the prompt is closed. */
   private settledElsewhere({ plate, prompt }: Open, after: number, from: Stand): Effect.Effect<void> {
     let stand = from
     return this.log.subscribe({ stream: plate.plateId, kinds: PlateMachine.kinds, after }).pipe(

@@ -61,7 +61,7 @@ export class HealthCheck {
     let last: number | undefined
     while (true) {
       if (last !== undefined && this.registry.open.length === 0) {
-        // The next event that arrives opens the latch again.
+        // The latch is opened again by the next event.
         this.registry.populated.closeUnsafe()
         this.stuck.clear()
         last = undefined

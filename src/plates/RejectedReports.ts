@@ -1,9 +1,8 @@
 /**
  * RejectedReports: records reports that were rejected because they are not valid events.
  *
- * Guarantees: each rejected report gets a rune, written without waiting for the disk. A faulty sender cannot fill the
- * log: only a limited number of runes are written per minute. The next rune after that says how many reports were left
- * out.
+ * Guarantees: recording a report does not wait for the disk. A faulty sender cannot fill the log: only a limited number
+ * of reports per minute are recorded, with a rune each. The next rune says how many reports were left out.
  */
 import { Clock, Effect } from "effect"
 import { DAEMON_STREAM } from "../core/event-log/Rune.ts"

@@ -1,7 +1,7 @@
 /**
  * SessionStatusFile: follows the status notes that a session's processes write to files.
  *
- * Guarantees: a note is ignored if it is of another session, of a process that is gone, or has an unknown status. An
+ * Guarantees: a note is ignored if another session or a process that is gone wrote it, or if its status is unknown. An
  * unchanged note costs one `stat`.
  */
 import { Effect, FileSystem, Option } from "effect"
@@ -45,7 +45,7 @@ const RANK: ReadonlyArray<Noted["status"]> = ["question", "permission", "busy", 
 export class SessionStatusFile {
   readonly folder: string
   private readonly fs: FileSystem.FileSystem
-  /** Notes of the session's processes, by file path. */
+  /** The note of each of the session's processes, by file path. */
   private readonly notes = new Map<string, { readonly mtime: number; readonly note: ClaudeSessions.Note | undefined }>()
 
   constructor(fs: FileSystem.FileSystem, folder: string) {

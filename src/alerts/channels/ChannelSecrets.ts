@@ -1,6 +1,6 @@
 /**
- * ChannelSecrets: reads the secrets of channels when they are used, and registers them with the redactor first. If a secret is
- * an address, the parts of it that are secrets by themselves are registered too.
+ * ChannelSecrets: reads the secrets of channels when they are used, and registers them with the redactor first. If a
+ * secret is an address, those of its parts that are secrets by themselves are registered, too.
  */
 import { Effect } from "effect"
 import * as ConfiguredSecret from "../ConfiguredSecret.ts"
