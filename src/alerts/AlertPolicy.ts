@@ -213,7 +213,7 @@ const done = (rune: ToldOf<"turn.completed" | "run.background">): Said => ({
 
 const TURN_ENDED = "Its turn has ended, and none of its work is running."
 
-/** News of a session that the user runs by hand. The runs of agents have their own kinds of runes, which notify. */
+/** News of a session that the user runs by hand. Runs of agents have other kinds of runes, with their own news. */
 const ofSession = ({ from, to }: ToldOf<"plate.moved">): Said | undefined => {
   const asks = to === "AwaitingInput" || to === "AwaitingApproval"
   // the status stays Running while the session's shells, sub-agents or wake-ups are active

@@ -18,7 +18,7 @@ type Environment = { readonly [name: string]: string | undefined }
 
 export interface Place {
   readonly root: string
-  /** The environment variables that runs inherit from the daemon. */
+  /** The environment variables that runs inherit. */
   readonly environment: Environment
   /** The environment's owner, for messages: "the daemon's". */
   readonly whose: string

@@ -62,7 +62,9 @@ export const TimelinePage = Schema.Struct({
   rows: Schema.Array(TimelineRow),
   /** eventId of the newest rune in the log. */
   head: Schema.Int,
-  /** `counts`: runes in each span of `width` ms, from `since` on. `places`: `place` of the first rune in each span. */
+  /**
+   * Counts over time. `counts`: runes in each span of `width` ms, from `since` on. `places`: `place` of its first rune.
+   */
   density: Schema.Struct({
     since: Schema.Finite,
     width: Schema.Finite,

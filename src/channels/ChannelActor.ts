@@ -204,7 +204,7 @@ export class ChannelActor implements Place {
   }
 
   /**
-   * Gives the floor no more to an agent that accepted no message. The agent is tried again after a while, when it
+   * Stops giving the floor to an agent that accepted no message. The agent is tried again after a while, when it
    * reports something, or when a user posts.
    */
   private leaveAlone(agent: string): Effect.Effect<void> {

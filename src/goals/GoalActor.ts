@@ -150,7 +150,7 @@ export class GoalActor {
     this.latch.openUnsafe()
   }
 
-  /** Waits until something has changed, at most `atMost` ms and at most `LOOK_AGAIN`. */
+  /** Waits until something has changed, but at most `atMost` ms, and at most `LOOK_AGAIN` ms. */
   news(atMost = LOOK_AGAIN): Effect.Effect<void> {
     return Effect.andThen(
       Effect.timeoutOption(this.latch.await, Math.max(0, Math.min(atMost, LOOK_AGAIN))),
