@@ -122,7 +122,7 @@ const sent = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): Stat
   return { ...state, open, threads, waiting: without(state.waiting, alertIds) }
 }
 
-/** Handles a notice that could not be sent. Nobody can answer it, so the time until its escalation starts to run. */
+/** Handles a notice that could not be sent. Nobody can answer it, so the wait for its escalation begins. */
 const failed = (state: State, at: number, { alertIds, channel, nextAt }: typeof AlertKinds.Failed.Type): State => {
   let { open } = state
   for (const alertId of alertIds) {

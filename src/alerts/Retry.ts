@@ -20,7 +20,7 @@ export type FailureClass = typeof FailureClass.Type
 /** The longest wait between two attempts, ms. */
 export const SLOWEST = 15 * 60_000
 
-/** `attempts`: number after which a message is given up; for transient and setup failures, after about three days. */
+/** `attempts` after which a message is given up: for transient and setup failures, after about three days. */
 const policies: { readonly [failure in FailureClass]: Backoff.Policy & { readonly attempts: number } } = {
   transient: { base: 5_000, factor: 2, cap: SLOWEST, jitter: 0, attempts: 300 },
   setup: { base: SLOWEST, factor: 1, cap: SLOWEST, jitter: 0, attempts: 300 },

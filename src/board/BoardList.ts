@@ -207,7 +207,7 @@ const ofProject = ({ conversation, detail, project, restsOn, since, state, word 
   state
 })
 
-/** The row of a matter that is about no other row. */
+/** The row of a matter that does not belong to another row. */
 const ofMatter = ({ commands, details, id, since, text, until, who }: WaitingRow): BoardRow => ({
   ...BARE,
   id: `matter/${id}`,

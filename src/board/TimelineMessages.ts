@@ -63,7 +63,7 @@ export const TimelinePage = Schema.Struct({
   /** eventId of the newest rune in the log. */
   head: Schema.Int,
   /**
-   * Counts over time. `counts`: runes in each span of `width` ms, from `since` on. `places`: `place` of its first rune.
+   * `counts`: number of runes in each span of `width` ms, from `since` on. `places`: `place` of a span's first rune.
    */
   density: Schema.Struct({
     since: Schema.Finite,

@@ -62,8 +62,8 @@ export class Channels extends Context.Service<
     readonly requeue: (name: string, agent: string, caller: Caller) => Command
     readonly pause: (name: string, paused: boolean, caller: Caller) => Command
     /**
-     * Posts or signals for an agent, which does so through its tools. `channel` can be omitted if the agent has only
-     * one floor. `messageId` comes from the tool call: a repetition with the same id changes nothing.
+     * Posts a message, or gives a signal, in the name of an agent. `channel` can be omitted if the agent has only one
+     * floor. `messageId` comes from the agent's tool call: a repetition with the same id changes nothing.
      */
     readonly voice: (
       agent: Address,

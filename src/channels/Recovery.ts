@@ -29,7 +29,7 @@ export const empty: Records = { home: null, channels: {}, broken: {} }
 
 const CLOSES = "session.closed"
 
-/** Kinds of runes that tell to which project the channels belong. */
+/** Kinds of runes that name the project to which the channels belong. */
 const homeKinds = {
   "project.registered": projectKinds["project.registered"],
   "project.config_changed": projectKinds["project.config_changed"]

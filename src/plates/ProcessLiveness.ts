@@ -82,7 +82,7 @@ export class ProcessLiveness {
     }
   })
 
-  /** Called at a session's final end, because its process soon exits. An unknown process then counts as gone. */
+  /** Watches the process of a session that has ended for good. An unknown process counts as gone after a while. */
   ending(plate: PlateActor): Effect.Effect<void> {
     const { ended } = plate
     const watch = Effect.gen({ self: this }, function* () {
