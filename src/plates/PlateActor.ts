@@ -144,7 +144,7 @@ export class PlateActor {
 
   /**
    * Reads new lines of the transcripts and the note, and sends the resulting events to the state machine. Reads do not
-   * overlap: if one is running, the next one starts after it. A `round` then waits for the running read; a `look`
+   * overlap: if one is running, the next one starts after it. A `round` then waits until both have ended; a `look`
    * returns at once.
    */
   look(kind: "round" | "look"): Effect.Effect<void> {
