@@ -1,9 +1,10 @@
 /**
- * AgentActor: the actor for the life of one agent: its successive incarnations, and the usage of the current one.
+ * AgentActor: the actor for the life of one agent. It covers all incarnations (from each start to the next stop), and
+ * counts the usage of the current incarnation.
  *
- * Guarantees: Usage and its consequences are durable together. When a budget is exceeded, the turn ends first, then the
- * agent. A turn's time is counted while the turn runs; a crash loses at most a minute of it. The append that records an
- * agent's end also informs the agent's worker.
+ * Guarantees: Usage and the changes that it causes (such as the end of the agent) are one append. When a budget is
+ * exceeded, the turn ends first, then the agent. A turn's time is counted while the turn runs; a crash loses at most a
+ * minute of it. The append that records an agent's end also informs the agent's worker.
  */
 import { reader } from "../../core/event-log/EventKinds.ts"
 import { readUsage, type Usage } from "../../domain/UsageKinds.ts"
@@ -57,7 +58,7 @@ type Act =
   | { readonly _tag: "Announce" }
   | { readonly _tag: "CountUsage"; readonly usage: Usage; readonly ref: RuneRef }
 
-/** Interval at which a turn's elapsed time is written to the log, ms. */
+/** How often the elapsed time of a turn is written to the log, ms. */
 const TICK = 60_000
 
 const unborn = { state: "[*]", data: AgentMachine.initial(), entered: 0, seq: 0, at: 0 } as const
@@ -78,11 +79,11 @@ const used = (state: LifeState, usage: Usage, at: number): LifeState => {
   }
 }
 
-/** Goal that a turn works on, read from the ids of its messages; undefined if the turn belongs to no goal. */
+/** The goal that a turn works on, read from the ids of its messages; undefined if the turn belongs to no goal. */
 const goalOf = (messageIds: ReadonlyArray<string>): string | undefined =>
   messageIds.flatMap((id) => /^plan\/([^/]+)\//.exec(id)?.[1] ?? [])[0]
 
-/** Fields of the rune. Zero values are omitted. */
+/** Fields of the usage rune. Zero values are omitted. */
 const modelIn = ({ cacheRead, cacheWrite, input, model, output, usd }: Budget.ModelUsage) => ({
   model,
   input,
@@ -92,14 +93,14 @@ const modelIn = ({ cacheRead, cacheWrite, input, model, output, usd }: Budget.Mo
   ...(usd === 0 ? {} : { usd })
 })
 
-/** The part of a state that the next incarnation keeps. */
+/** The part of the state that an agent keeps when it starts again. */
 const kept = ({ chosen }: LifeState): Pick<LifeState, "chosen"> => (chosen === undefined ? {} : { chosen })
 
-/** A new incarnation starts with nothing spent. */
+/** A new incarnation starts with zero usage. */
 const before = (state: LifeState, event: { readonly _tag: string }): LifeState =>
   event._tag === "spawn_requested" ? { ...fresh, countedTo: state.countedTo, ...kept(state) } : state
 
-/** A turn's time counts from the rune that starts the turn. */
+/** The time of a turn is counted from the rune that starts the turn. */
 const after = (moved: Omit<LifeState, "chosen" | "spent" | "countedTo">, of: LifeState, at: number): LifeState => {
   const isNew = moved.state === "running_turn" && of.state !== "running_turn"
   const { inTurn } = isNew ? {} : of
@@ -134,23 +135,23 @@ export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event |
   return { _tag: `turn_${ended.outcome}`, turnId }
 }
 
-/** Time since a timestamp of the wall clock. Setting the clock does not change the result. */
+/** Measures the time since a wall-clock timestamp. If the clock is set, the result does not change. */
 export const stopwatch = (clock: Clock.Clock, most: number) => {
   let read: { readonly now: number; readonly at: number } | undefined
-  /** Monotonic time, ms. Decisions with the same `now` get the same value. */
+  /** Monotonic time, ms. Two decisions with the same `now` get the same value. */
   const elapsed = (now: number): number => {
     if (read?.now !== now) read = { now, at: Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n) }
     return read.at
   }
   let mark: { readonly stamp: number; readonly began: number } | undefined
   return {
-    /** `stamp`: the current time of the wall clock, ms. */
+    /** `stamp`: the current wall-clock time, ms since the epoch. */
     set: (stamp: number) => {
       mark = { stamp, began: elapsed(stamp) }
     },
     /**
-     * Elapsed ms since `stamp`. If an earlier daemon wrote `stamp`, at most `most`: the longest time that a run works
-     * without a daemon.
+     * Elapsed time since `stamp`, ms. If an earlier daemon wrote `stamp`, the result is limited to `most`: the longest
+     * time that a run works without a daemon.
      */
     since: (stamp: number, now: number): number =>
       mark?.stamp === stamp ? elapsed(now) - mark.began : Math.min(most, Math.max(0, now - stamp))
@@ -167,7 +168,7 @@ export const make = Effect.gen(function* () {
   const { lease } = yield* Keeper
   const watch = stopwatch(yield* Clock.Clock, Duration.toMillis(lease) + 2 * TICK)
 
-  /** When the agent ends, its worker ends too, unless the worker has ended already. */
+  /** Stops the agent's worker when the agent ends, unless the worker has already stopped. */
   const ends = ({ data, state }: LifeState, { toWorker, worker }: Siblings): ReadonlyArray<Tell> => {
     if ((state !== "terminated" && state !== "failed") || worker.now === undefined || worker.now.state === "Stopped") {
       return []
@@ -220,7 +221,7 @@ export const make = Effect.gen(function* () {
     least = 0
   ): Decision<LifeState, Act> => {
     const { tools, turn } = new Siblings(agent, context)
-    // The turn's time also counts if this daemon adopted the turn from an earlier daemon.
+    // the time also counts in a turn that this daemon adopted from an earlier daemon
     const isOurs = state.entered > recoveredTo || live.resumed === turnId
     const runs = isOurs && state.state === "running_turn" && state.data.turnId === turnId
     const isLive = runs && (isActive(turn) || turn.data.turnId === turnId)
@@ -257,7 +258,7 @@ export const make = Effect.gen(function* () {
     if (exhausted === undefined) return decided
     const event: AgentMachine.Event = { _tag: "budget_exhausted", ...exhausted }
     if (state.state !== "running_turn") return { ...decided, tells: [tell(context.self as never, event)] }
-    // the budget rune must precede the rune of the turn's end, which may be the next message
+    // the budget rune must be written before the turn's end, which may be the next message
     const moved = move(AgentMachine.Agent, counted, event, context, 1)
     if (typeof moved === "string") return decided
     const spentOut = after(moved.after, counted, context.now)

@@ -1,5 +1,6 @@
 /**
- * AgentAllowance: the remaining budget of one agent. The agent asks before each turn, and reports its usage.
+ * AgentAllowance: the remaining budget of one agent. It is checked before each turn, and the agent's usage is reported
+ * to it.
  */
 import { Effect } from "effect"
 import { type Allowances, type Reach, type Standing, spentWords, unlimited } from "../../domain/SpendingLimits.ts"
@@ -10,8 +11,8 @@ import type * as Budget from "../machines/Budget.ts"
 
 export interface AgentAllowance {
   /**
-   * The reached limit that prevents a turn now; undefined if a turn may start. `wake` is called when a retry may
-   * succeed.
+   * The reached limit that prevents a turn now; undefined if a turn may start. `wake` is called when it is worth asking
+   * again.
    */
   readonly admits: (spent: Budget.Spent, wake: () => void) => Reach | "unread" | undefined
   readonly used: (usage: Usage, ref: RuneRef) => Effect.Effect<void>
@@ -28,6 +29,6 @@ export const make = (allowances: Allowances, who: Address): AgentAllowance => ({
 
 export const free: AgentAllowance = make(unlimited, { conversation: "", agent: "" })
 
-/** Why the agent starts no turn now, and when it continues by itself. */
+/** The reason why the agent starts no turn now. If the limit never resets, the text says to raise it. */
 export const words = (reach: Reach): string =>
   reach.until === null ? `${spentWords(reach)}; raise the limit to continue` : spentWords(reach)

@@ -3,7 +3,7 @@
  *
  * Guarantees: If the live run can change its model or mode, the run is asked first. If it refuses, nothing is written
  * and the caller gets the reason. A choice is durable when the command returns. An idle run that cannot change is
- * ended, so that the next turn uses the choice.
+ * ended, so that the next run uses the choice.
  */
 import { Effect } from "effect"
 import { type Caller, CommandRefused, type OffersInfo } from "../../domain/Messages.ts"

@@ -19,26 +19,28 @@ export class AgentEnvironment extends Context.Service<
     readonly conversation: string
     readonly project: () => string
     readonly parent: string | null
-    /** Maximum number of messages that agents may exchange without a user's message, from the current config. */
+    /** Limits on the messages that agents exchange without a message from a user. Read from the current config. */
     readonly rest: () => Rest
     /** True if the agent was requested but has not started, because it waits for a free slot. */
     readonly queued: () => boolean
-    /** After a reload, the next call returns the new config. */
+    /** The agent's current config, so after a reload the new config. */
     readonly config: () => AgentConfig
-    /** The backend by its index: 0 is the agent's own, the others are its fallbacks. */
+    /** Returns the backend with this index: 0 is the agent's own, the others are its fallbacks. */
     readonly backend: (index: number) => Effect.Effect<Backend>
-    /** Undefined if the model has no price. */
+    /** Price of a model; undefined if it has none. */
     readonly priceOf: (model: string) => Price | undefined
     /** The folder that the agent works in, created if it does not exist. */
     readonly place: Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, WorktreeError>
-    /** Last event id of the log when this daemon started. Older runs are lost unless this daemon adopts them. */
+    /**
+     * Id of the last event in the log when this daemon started. Earlier runs are lost unless this daemon adopts them.
+     */
     readonly recoveredTo: number
     readonly home: ConversationPort
     /** Availability of the agent's providers, according to the current config. */
     readonly weather: AgentProviders
     /** Remaining budgets of the agent, its project and the machine. */
     readonly allowance: AgentAllowance
-    /** The parent agent that gets the turn's answer to these messages; undefined if there is none. */
+    /** The parent agent that gets the answer of the turn with these messages; undefined if no parent gets it. */
     readonly hearer: (turnId: string, asked: ReadonlyArray<Message>) => string | undefined
     /** Called when the rune `agent.answered` is durable. */
     readonly answered: (eventId: number) => Effect.Effect<void>

@@ -1,5 +1,6 @@
 /**
- * AgentLatch: a latch as one small object, because each agent has several and usually nothing waits at them.
+ * AgentLatch: a latch (a gate that fibers wait for) with little memory. Each agent has several latches, and usually
+ * nothing waits for them.
  *
  * Guarantees: When a gate opens, every waiting fiber continues, even if the gate closes again at once.
  */

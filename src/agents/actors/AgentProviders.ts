@@ -11,18 +11,18 @@ import type { AgentConfig } from "../../config/AgentConfig.ts"
 import type { Noted } from "../../domain/UsageWindow.ts"
 import { type Account, type Forecast, nameOf, type News, type Standing, troubles } from "../../domain/ProviderStatus.ts"
 
-/** Index of the backend to use. `why`: the reason why the agent's own backend cannot be used. */
+/** Index of the backend to use. `why`: why the agent's own backend cannot be used. */
 export interface Picked {
   readonly index: number
   readonly why?: string
 }
 
 export interface AgentProviders {
-  /** Undefined if no backend can be used now; `wake` is then called when a retry may succeed. */
+  /** The backend to use now; undefined if there is none, and `wake` is then called when a retry may succeed. */
   readonly pick: (wake: () => void) => Picked | undefined
   /** `index`: the backend that made the request. */
   readonly tell: (news: News, index: number) => Effect.Effect<void>
-  /** Usage windows of the backend's account that are nearly exhausted. */
+  /** Usage windows of the backend's account that are almost exhausted. */
   readonly near: (index: number) => ReadonlyArray<Noted>
   /** The problem of the agent's own provider; undefined if there is none, or if a fallback is available. */
   readonly trouble: () => Standing | undefined
@@ -39,7 +39,7 @@ type Settings = Pick<AgentConfig, "backend" | "fallback" | "onLimit">
 
 const wordsOf = (standing: Standing): string => `${nameOf(standing)} ${troubles[standing.state]}: ${standing.message}`
 
-/** Whether a fallback may replace the agent's own backend. */
+/** Whether the config allows a fallback to replace the agent's own backend. */
 const moves = ({ state }: Standing, { onLimit }: Settings): boolean =>
   state === "Unavailable" || state === "LoginNeeded" || (state === "LimitedUntil" && onLimit === "move")
 

@@ -1,6 +1,6 @@
 /**
- * AgentRecovery: rebuilds the state of one agent's actors from the log. A pure fold, one rune at a time. Throws if a
- * rune does not fit the state of its machine.
+ * AgentRecovery: rebuilds the state of one agent's actors from the log. Pure: applies one rune at a time, and throws if
+ * a rune is not possible in the state of its machine.
  */
 import type { Rune } from "../../core/event-log/Rune.ts"
 import * as AgentActor from "./AgentActor.ts"
@@ -23,7 +23,7 @@ export interface AgentRecord {
   /** State of the agent's newest incarnation, and its usage. */
   life: LifeState
   tools: ToolsState.ToolsState
-  /** Why the agent's runes could not be folded; undefined if they were. */
+  /** Why the agent's state could not be rebuilt from its runes; undefined if it could. */
   broken: string | undefined
 }
 
@@ -50,7 +50,7 @@ export const freshAgent = (name: string): AgentRecord => ({
   broken: undefined
 })
 
-/** `machine`: first part of the name of the actor that wrote or joined the rune. */
+/** `machine`: first part of the name of the actor that wrote the rune, or that the rune also moves (`isJoined`). */
 export const apply = (record: AgentRecord, machine: string, rune: Rune, isJoined: boolean): void => {
   if (rune.kind === "worker.started") record.broken = undefined
   if (machine === "inbox") record.inbox = InboxActor.apply(record.inbox, rune, isJoined)

@@ -1,10 +1,10 @@
 /**
- * AgentScope: one agent: its actors in one commit scope, its run, and its commands for users, the conversation and
- * other agents.
+ * AgentScope: one agent. It holds the agent's actors (in one commit scope) and run, and the commands that users, the
+ * conversation and other agents give to the agent.
  *
- * Guarantees: A decision of one actor and its consequences in the others are one append. Commands on one agent run one
- * after another. Everything that a reply reports is durable. After `stop`, no process of the agent is left. The run
- * survives crashes of the actors.
+ * Guarantees: A decision of one actor and the resulting changes in the agent's other actors are one append. Commands on
+ * one agent run one after another. Everything that a reply reports is durable. After `stop`, all processes of the agent
+ * have ended. The run survives crashes of the actors.
  */
 import { Clock, Duration, Effect, Semaphore } from "effect"
 import * as ActorSystem from "../../core/event-actor/ActorSystem.ts"
@@ -121,7 +121,7 @@ export class AgentScope {
     this.tell = announce
   }
 
-  /** When the Effect scope closes, the agent's run ends. */
+  /** Creates the agent's actors. When the Effect scope closes, the agent's run ends. */
   static readonly make = Effect.fnUntraced(function* (record: AgentRecord) {
     const setting = yield* AgentEnvironment
     const log = yield* EventLog
@@ -234,7 +234,7 @@ export class AgentScope {
     )
   }
 
-  /** Ends an agent that still waits for a free slot. The agent never starts, and the log records that. */
+  /** Cancels the start of an agent that still waits for a free slot, and logs this. */
   private forgo(by: string, reason: string) {
     return Effect.gen({ self: this }, function* () {
       const spawn = WorkerActor.spawnRequested(this.setting)
@@ -246,7 +246,7 @@ export class AgentScope {
     }).pipe(Effect.uninterruptible)
   }
 
-  /** Returns when no process of the agent is left. */
+  /** Returns when all processes of the agent have ended. */
   stop(caller: Caller, reason?: string): Command {
     return this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
@@ -363,7 +363,10 @@ export class AgentScope {
     })
   }
 
-  /** Adds a message to the inbox, durable with its consequences when this returns. A known id changes nothing. */
+  /**
+   * Adds a message to the inbox. On return, the message and all resulting changes are durable. A known id changes
+   * nothing.
+   */
   private receive(
     of: Pick<Inbox.Message, "messageId" | "from" | "text" | "alone" | "hops" | "files">,
     how: How
@@ -503,20 +506,20 @@ export class AgentScope {
     })
   }
 
-  /** Ends the turn that carries the message, and drops only this message. A turn that has ended does not change. */
+  /** Ends the turn that carries the message, and drops only this message. Does nothing if the turn has ended. */
   interruptMessage(messageId: string, reason: string) {
     return Effect.gen({ self: this }, function* () {
       const turn = this.turn()
       if (isActive(turn) && turn.data.messageIds.includes(messageId)) {
         return yield* Effect.catch(Effect.asVoid(this.interruptTurn("agentd", reason, [messageId])), (error) =>
-          // the turn has ended by itself; if it was lost, its message is queued again
+          // the turn has ended by itself; if its run was lost, its message is queued again
           error._tag === "Refused" ? Effect.asVoid(this.withdraw([messageId])) : refuse(error)
         )
       }
       yield* this.withdraw([messageId])
       const now = this.worker()
       if (now?.state === "Spawning" && now.data.messageIds.includes(messageId)) {
-        // the next run carries the other messages of this run
+        // the run's other messages are queued for the next run
         const isAlone = now.data.messageIds.length === 1
         const urgent = { _tag: "UrgentMessage", messageId: isAlone ? null : messageId, runId: now.data.runId! } as const
         yield* this.actors.worker.tell(urgent)
@@ -560,7 +563,7 @@ export class AgentScope {
     return ToolsState.knows(this.actors.tools.state, callId)
   }
 
-  /** Durable when this returns. */
+  /** Approves or denies a tool call. The decision is durable on return. */
   answer(callId: string, said: Answer, { by }: Caller) {
     return Effect.gen({ self: this }, function* () {
       const { answers, eventId, late, tool } = yield* Effect.catch(
@@ -578,7 +581,7 @@ export class AgentScope {
     })
   }
 
-  /** The agent that uses agentd through the run; undefined if the run is not the agent's live run. */
+  /** The agent that calls agentd from this run; undefined if the run is not the agent's live run. */
   voice(runId: string): VoiceOf | undefined {
     const { conversation } = this.setting
     return this.slot.current() === runId
@@ -623,7 +626,10 @@ export class AgentScope {
     return { stream, kind: "invariant.violated", actor: "sweep", trigger: "sweep", payload }
   }
 
-  /** A run that continues over its agent's budget. `since`: when first noticed, ms on the monotonic clock. */
+  /**
+   * A run that continues although its agent's budget is exceeded. `since`: when this was first noticed, ms on the
+   * monotonic clock.
+   */
   private overspent: { readonly runId: string; readonly since: number } | undefined = undefined
 
   private overspends(elapsed: number): boolean {
@@ -634,7 +640,10 @@ export class AgentScope {
     return elapsed - this.overspent.since > this.turn().data.graceMillis + PATIENCE
   }
 
-  /** Id of the open turn that no run works on, if any. Checked twice, because a slow disk may delay the turn's end. */
+  /**
+   * Id of an open turn that no run works on; undefined if there is none. Checked twice, because a slow disk may delay
+   * the turn's end.
+   */
   private lostTurn(now: number) {
     return Effect.gen({ self: this }, function* () {
       const lost = (): string | undefined => {
@@ -653,8 +662,8 @@ export class AgentScope {
   }
 
   /**
-   * Finds a turn that no run works on, and a run that continues after its agent's budget was exceeded. `now`: ms since
-   * the epoch. `elapsed`: ms on a monotonic clock.
+   * Finds two errors: a turn that no run works on, and a run that continues although its agent's budget is exceeded.
+   * `now`: ms since the epoch. `elapsed`: ms on a monotonic clock.
    */
   sweep(now: number, elapsed: number = now) {
     return Effect.gen({ self: this }, function* () {

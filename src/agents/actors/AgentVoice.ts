@@ -1,6 +1,4 @@
-/**
- * AgentVoice: an agent that calls agentd's own tools through `agentd mcp`, and the messages that it reads there.
- */
+/** AgentVoice: an agent as a caller of agentd's own tools (`agentd mcp`), and the messages that it reads with them. */
 import type { AttachedFile } from "../../runs/AttachedFile.ts"
 import type { Voice } from "../../config/AgentConfig.ts"
 

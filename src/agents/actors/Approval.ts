@@ -2,7 +2,7 @@
  * Approval: decides whether a tool call waits for the user's approval. Pure.
  *
  * `always` and `never` override the agent's mode, and `always` overrides `never`. A tool has side effects unless it is
- * known to have none. A call is not trusted as agentd's own because of its name alone.
+ * known to have none. A tool name alone does not prove that the tool is agentd's own.
  */
 import { createHash } from "node:crypto"
 import type { ApprovalPolicy } from "../../config/AgentConfig.ts"
@@ -19,7 +19,7 @@ export interface Call {
   readonly voice?: boolean
   /** True if no sandbox confines the call. */
   readonly asksAlways?: boolean
-  /** True if the call asks the user a question, which an approval alone does not answer. */
+  /** True if the call asks the user a question, which needs an answer, not only an approval. */
   readonly asksToChoose?: boolean
 }
 

@@ -10,9 +10,9 @@ import type { RuneRef } from "../../core/event-log/Rune.ts"
 
 /** `cause`: the rune that led to the call. */
 export interface ConversationPort {
-  /** Reason why no turn may start now; undefined if a turn may start. A plain read. */
+  /** Why no turn may start now; undefined if a turn may start. Reads memory only. */
   readonly barred: () => string | undefined
-  /** Whether the conversation is closing or closed, so that no turn will ever start again. */
+  /** True if the conversation is closing or closed, so that no turn will ever start again. */
   readonly isOver: () => boolean
   /** Returns true when the turn is durable, or false if the conversation no longer accepts turns. */
   readonly newTurn: (agent: string, turnId: string, cause: RuneRef) => Effect.Effect<boolean, StorageError>
@@ -41,10 +41,10 @@ export interface AgentControl {
   /** Makes the agent look for work when the conversation accepts turns again. */
   readonly wake: Effect.Effect<void>
   readonly turnId: () => string | undefined
-  /** Ends the current turn. `keep`: queue its messages again (pause, suspension); otherwise drop them. */
+  /** Ends the current turn. `keep`: true queues its messages again (after a pause or suspension), false drops them. */
   readonly interruptTurn: (by: string, reason: string, keep: boolean) => Effect.Effect<void>
   /**
-   * Ends the agent after its current turn, or at once if forced. When this returns, no process of the agent is left.
+   * Ends the agent after its current turn, or at once if forced. On return, all processes of the agent have ended.
    */
   readonly terminate: (how: {
     readonly by: string

@@ -1,6 +1,6 @@
 /**
- * CurrentRun: the run of one agent, for the agent's actors: the known state of the run, its operations, and new ids for
- * runs and turns.
+ * CurrentRun: the run of one agent, as the agent's actors use it: what is known about the run, operations on it, and
+ * new ids for runs and turns.
  */
 import { Context, Effect, Random } from "effect"
 import type { Run } from "../../runs/Backend.ts"
@@ -23,7 +23,7 @@ export class CurrentRun extends Context.Service<
     readonly look: () => void
     /** Ends the turn of the live run, and the processes that its calls started. */
     readonly interrupt: (run: Run) => Effect.Effect<void>
-    /** Open when the agent has no life, or when its life has ended and the end was reported. */
+    /** Open when the agent is not started, or when it has ended and its end was reported. */
     readonly over: AgentLatch
     /** Open when no turn is in progress. */
     readonly idle: AgentLatch
@@ -34,7 +34,7 @@ export class CurrentRun extends Context.Service<
   }
 >()("agentd/agents/CurrentRun") {}
 
-/** Whether it is still unknown if an earlier daemon's run can be adopted. */
+/** True until it is known whether an earlier daemon's run can be adopted. */
 export const isAwaited = (
   { adopted, slot }: Pick<CurrentRun["Service"], "adopted" | "slot">,
   { now: worker }: WorkerState,
@@ -52,7 +52,7 @@ export const isAwaited = (
 export const whenAdopted = (place: CurrentRun["Service"], recoveredTo: number): Effect.Effect<void> =>
   Effect.suspend(() => (isAwaited(place, place.now().worker, recoveredTo) ? place.adopted.await : Effect.void))
 
-/** The random salt is drawn only once, because decisions must be deterministic. */
+/** The random part of ids is drawn only once, so that a repeated decision gets the same ids. */
 export const ids = Effect.map(
   Effect.all([Random.nextInt, Random.nextInt, Random.nextInt]),
   (salt) =>

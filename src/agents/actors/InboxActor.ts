@@ -1,6 +1,6 @@
 /**
- * InboxActor: the actor for the inbox of one agent. It stores each incoming message. If the agent is idle, the
- * message's turn starts in the same append.
+ * InboxActor: the actor for the inbox of one agent. It writes each incoming message to the log. If the agent is idle,
+ * the message's turn starts in the same append.
  *
  * Guarantees: A message id is accepted once. A message cannot be withdrawn while a turn carries it, or after a turn has
  * finished it. An urgent message ends only the run that is live when it arrives. A steer ends a turn only if the run
@@ -34,18 +34,18 @@ type Inner =
       readonly received: Extract<InboxMessage, { _tag: "Receive" }>
       readonly eventId: number
     }
-  /** Waiting messages may be processed now. */
+  /** Sent when waiting messages can be processed. */
   | { readonly _tag: "Begin" }
   /** Repairs the inbox: an older version recorded a turn's start in a separate append, which may be missing. */
   | { readonly _tag: "Align" }
 
 export interface Received {
   readonly eventId: number
-  /** True if the message's id was not known before. */
+  /** True if no message with this id was received before. */
   readonly isNew: boolean
   /**
-   * `urgent`: a run is ended for the message. `steered`: the turn is steered. `waits`: the message is queued. `rests`:
-   * the message is queued until the user continues.
+   * The effect of the message. `urgent`: a run is ended for it. `steered`: the current turn ends early for it. `waits`:
+   * it is queued. `rests`: it is queued until a user continues.
    */
   readonly heard: "urgent" | "steered" | "waits" | "rests"
 }
@@ -77,7 +77,7 @@ export const apply = (state: InboxState, rune: Rune, isJoined: boolean): InboxSt
 
 type Act = { readonly _tag: "FirstMessage"; readonly messageId: string; readonly ref: RuneRef }
 
-/** Whether a turn carries the message or the message is queued; undefined if neither. */
+/** Whether a turn carries the message or the message is queued; undefined if neither is true. */
 export const standing = (
   messageId: string,
   { inbox, turn, worker }: Pick<Siblings, "inbox" | "turn" | "worker">
@@ -100,7 +100,10 @@ const meant = (data: Inbox.Data, which: string | undefined): ReadonlyArray<strin
     .dropped.map(({ message }) => message.messageId)
     .filter((id) => which === undefined || id === which)
 
-/** The number of dropped messages that were settled, and the event id of the rune. Both are 0 if there were none. */
+/**
+ * How many dropped messages were queued again or discarded, and the event id of the rune. Both are 0 if there were
+ * none.
+ */
 export interface Settled {
   readonly count: number
   readonly eventId: number
@@ -122,7 +125,7 @@ export const make = Effect.gen(function* () {
   const place = yield* CurrentRun
   const { agent, conversation, home, project } = setting
 
-  /** Decides which actors must handle a new message. */
+  /** Selects the messages to the agent's other actors that a new message causes. */
   const follow = (
     { message, how }: Extract<InboxMessage, { _tag: "Receive" }>,
     siblings: Siblings,
@@ -173,7 +176,7 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** Messages that are already withdrawn are accepted. */
+  /** Withdraws messages. Messages that are already withdrawn are not an error. */
   const withdraw = (
     state: InboxState,
     messageIds: ReadonlyArray<string>,

@@ -11,7 +11,7 @@ import type { Offer } from "../../runs/AgentOptions.ts"
 import { kind, reader } from "../../core/event-log/EventKinds.ts"
 
 export interface ModelChoice {
-  /** Null: use the value in the config. */
+  /** The model; null: use the model in the config. */
   readonly model: string | null
   readonly mode: string | null
 }
@@ -20,7 +20,7 @@ export const NONE: ModelChoice = { model: null, mode: null }
 
 const textOrNull = Schema.NullOr(Schema.String)
 
-/** Each rune contains the complete new choice. */
+/** Each rune contains the complete choice, not only the change. */
 export const choiceKinds = {
   "agent.chosen": kind(
     Schema.Struct({ agent_id: Schema.String, model: textOrNull, mode: textOrNull, by: Schema.String })
@@ -41,7 +41,7 @@ export const modesOf = ({ type }: BackendConfig): ReadonlyArray<Offer> =>
 /** Names of modes in which an agent does not ask for approval. Only the config can select them. */
 const UNASKED = /yolo|bypass|dangerous|dont-?ask|full-?auto|full-?access/i
 
-/** Whether the user may choose the mode without changing the config. */
+/** Whether the user can choose the mode without changing the config. */
 export const isOffered = ({ type }: BackendConfig, mode: string): boolean => type !== "acp" || !UNASKED.test(mode)
 
 export const words = ({ mode, model }: ModelChoice): string =>
@@ -49,7 +49,10 @@ export const words = ({ mode, model }: ModelChoice): string =>
     ? "as agentd.jsonc says"
     : [...(model === null ? [] : [`model ${model}`]), ...(mode === null ? [] : [`mode ${mode}`])].join(", ")
 
-/** Pattern of a valid model or mode name. Limited, because names are passed in arguments and requests. */
+/**
+ * Pattern of a valid model or mode name. The characters are limited, because names are passed in arguments and
+ * requests.
+ */
 const NAME = /^[\w@][\w.:/@[\]+-]{0,199}$/
 
 export interface Refusal {
@@ -96,7 +99,7 @@ export const objection = (backend: BackendConfig, { mode, model }: ModelChoice):
   }
 }
 
-/** A choice that no longer fits the changed config is ignored. */
+/** Returns the backend's config with the user's choice. A choice that the current config does not allow is ignored. */
 export const inBackend = (backend: BackendConfig, choice: ModelChoice | undefined): BackendConfig => {
   if (choice === undefined || objection(backend, choice) !== undefined) return backend
   const { mode, model } = choice

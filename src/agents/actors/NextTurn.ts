@@ -37,7 +37,7 @@ export const termsOf = ({ backoff, maxRunsPerHour, ...config }: AgentConfig): Wo
   maxRunsPerHour: maxRunsPerHour ?? null
 })
 
-/** The terms of the current config, if they differ from the worker's terms. */
+/** The run limits in the current config, if they differ from the limits that the worker uses. */
 const newTerms = (data: WorkerMachine.Data, config: AgentConfig): { readonly terms?: WorkerMachine.Terms } => {
   const terms = termsOf(config)
   const { backoff, limits, maxRunsPerHour } = data
@@ -45,8 +45,8 @@ const newTerms = (data: WorkerMachine.Data, config: AgentConfig): { readonly ter
 }
 
 /**
- * Time until the next run may start, ms. If the clock was set back, the result is at most the configured interval or
- * one hour.
+ * Time until the next run may start, ms. If the clock was set back, the result is still at most the configured interval
+ * or one hour.
  */
 export const untilDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacing, now: number): number => {
   const { interval, maxRunsPerHour } = spacing
@@ -57,14 +57,14 @@ export const untilDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacin
 }
 
 /**
- * Whether the next run may start. True if the clock was set back, because the calculated start time is then
- * meaningless.
+ * Whether the next run may start. True if the clock was set back, because then the last start is in the future and
+ * proves nothing.
  */
 export const isDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacing, now: number): boolean =>
   (data.lastRunAt !== null && now < data.lastRunAt) || untilDue(data, spacing, now) <= 0
 
 /**
- * Ends the agent if the config says that a reached limit stops the agent. Otherwise the agent waits until the limit
+ * Ends the agent if its config says that it must stop at a reached limit. Otherwise the agent waits until the limit
  * resets.
  */
 const spentOut = (reached: Reach | "unread", { toLife }: Siblings): ReadonlyArray<Tell> => {
@@ -88,7 +88,7 @@ const nextRun = (
   const { inbox, toWorker, turn } = siblings
   const unfinished = Prompt.unfinishedOf(inbox.data, turn.data)
   const waiting = Prompt.queued(inbox.data, turn.data)
-  // the previous run may have been cut off before its turn started
+  // the previous run may have died before its turn started
   const wasCarried = waiting.some(({ messageId }) => data.messageIds.includes(messageId))
   const isLeft = mode === "loop" || unfinished.length > 0 || wasCarried
   const runId = newId(now, nextId)

@@ -1,5 +1,6 @@
 /**
- * ProviderOutcome: at the end of a run, derives the news about its provider, and the outcome for the worker. Pure.
+ * ProviderOutcome: at the end of a run, determines the new status of its provider, and the outcome that the worker
+ * uses. Pure.
  */
 import type { RunEvent } from "../../runs/Backend.ts"
 import type { Outcome } from "../../runs/Outcome.ts"
@@ -7,7 +8,7 @@ import type { AgentConfig } from "../../config/AgentConfig.ts"
 import type { ToldWindows } from "../../runs/gateway/LimitHeaders.ts"
 import type { News } from "../../domain/ProviderStatus.ts"
 
-/** Time until the next request if a provider reports a limit without its end, ms. */
+/** Time until the next request if a provider reports a limit but not when the limit ends, ms. */
 const LIMIT_UNKNOWN = 60_000
 
 /** A run's requests to its provider. Times are in ms since the epoch. `beganAt`: start of the newest request. */
@@ -17,7 +18,7 @@ export interface Asked {
   readonly trouble: string
 }
 
-/** First words of notices that an agent's CLI prints instead of a model's answer. */
+/** First words of a CLI's own notices, which it can print in place of a model's answer. */
 const ASIDE = /^(Info|Warning|(API )?Error): /
 
 export const isAnswer = (event: RunEvent): boolean => {
@@ -36,9 +37,9 @@ export const isAnswer = (event: RunEvent): boolean => {
   }
 }
 
-/** Undefined if the outcome shows nothing about the provider. */
+/** The provider status that the outcome proves; undefined if it proves nothing. */
 export const newsOf = (outcome: Outcome, { beganAt: began, now, trouble }: Asked): News | undefined => {
-  // for a command, a successful run proves an answer
+  // for a command, a successful run proves that the provider answered
   if (outcome._tag === "Success") return { _tag: "answered", began }
   if (outcome._tag !== "Uncounted") return undefined
   const { detail: message = trouble, reason, until } = outcome
@@ -47,16 +48,16 @@ export const newsOf = (outcome: Outcome, { beganAt: began, now, trouble }: Asked
   return reason === "unavailable" ? { _tag: "failed", began, message, retryAt: until } : undefined
 }
 
-/** A rejected window has reached its limit, whether or not the run continues. */
+/** A usage window in which requests are rejected has reached its limit, whether or not the run continues. */
 export const toldOf = ({ rejected, windows }: ToldWindows, now: number): ReadonlyArray<News> => {
   const used: ReadonlyArray<News> = windows.length === 0 ? [] : [{ _tag: "used", windows }]
-  // if the window's end is unknown, the end of the run reports the limit
+  // if it is unknown when the window resets, the limit is reported at the end of the run
   if (rejected?.until === undefined || rejected.until <= now) return used
   const message = rejected.name === "" ? "its usage limit is reached" : `its usage window ${rejected.name} is used up`
   return [...used, { _tag: "limited", message, until: rejected.until }]
 }
 
-/** For a limit, `onLimit` decides. If a fallback can be used, the worker does not wait. */
+/** For a reached limit, the setting `onLimit` decides. If a fallback can be used, the worker does not wait. */
 export const endOf = (outcome: Outcome, { fallback, onLimit }: Pick<AgentConfig, "fallback" | "onLimit">): Outcome => {
   if (outcome._tag !== "Uncounted") return outcome
   const { reason, until } = outcome

@@ -2,10 +2,10 @@
  * ToolCalls: the tool calls of one agent, as one actor. Each call has its own state machine, and each transition's rune
  * names the call.
  *
- * Guarantees: Each call gets exactly one result, even if its run dies. A turn's last result and its consequence for the
- * turn are one append. A turn's end and the results that it causes are one append too. An open question survives a
- * restart of the daemon: a late answer applies when the agent repeats the call. While all open calls wait for the user,
- * nothing executes, so a steer cancels them.
+ * Guarantees: Each call gets exactly one result, even if its run dies. The last result of a turn and the resulting
+ * change of the turn are one append. A turn's end and the results that it causes are one append too. An open question
+ * survives a restart of the daemon: a late answer applies when the agent repeats the call. If all open calls wait for
+ * the user, none is running, so a steering message cancels them.
  */
 import { Effect, HashMap } from "effect"
 import type { Ref } from "../../core/event-actor/ActorHandle.ts"
@@ -56,7 +56,7 @@ type Act =
       readonly _tag: "Tell"
       readonly callId: string
       readonly decision: Backend.Decision
-      /** True if agentd itself denies the call, not the user. */
+      /** True if agentd itself denied the call, not the user. */
       readonly isOurs?: boolean
     }
   /** The run requests approval for a call that was recorded as running. */
@@ -84,7 +84,7 @@ const OVER = "the run that made the call has ended; the outcome of the call is u
 const unanswered = ({ arguments: input, snapshot: { data } }: Call): string =>
   `nobody answered within ${span(data.limits.approvalTimeout ?? 0)}: ${named(data.toolName ?? "", input)} expired, and was denied`
 
-/** Collects transitions of calls into one decision. */
+/** Collects state changes of several calls into one decision. */
 class Moves {
   readonly runes: Array<Draft> = []
   readonly acts: Array<Act> = []
@@ -113,7 +113,7 @@ class Moves {
     return this.all.filter(({ snapshot }) => snapshot.data.turnId === turnId)
   }
 
-  /** Returns true if the event moved the call. */
+  /** Returns true if the event changed the state of the call. */
   step(callId: string, event: ToolMachine.Event): boolean {
     const before = this.call(callId)
     const made = move(ToolMachine.Tool, before?.snapshot ?? unborn, event, this.context, this.runes.length)
@@ -134,7 +134,7 @@ class Moves {
     return true
   }
 
-  /** Ends a call with the result that its run reported, or with the result that the run's end implies. */
+  /** Ends a call with the result that its run reported, or with the result that follows from the run's end. */
   end(call: Call, status: ToolMachine.Status, output: unknown): void {
     const { callId, snapshot } = call
     const of = { callId, asks: snapshot.state !== "pending_call", waits: waits(call) }
@@ -152,7 +152,7 @@ export const make = Effect.gen(function* () {
   const { agent, config, recoveredTo } = setting
   const { live } = place
 
-  /** Messages to the turn: all its calls have results, or a steer waits and no call executes. */
+  /** Messages to the turn: all its calls have results, or a steering message waits and no call is running. */
   const told = (moves: Moves, siblings: Siblings, alsoLost = false, ending?: Ending): ReadonlyArray<Tell> => {
     const { inbox, toTurn, turn } = siblings
     const turnId = turn.data.turnId ?? ""
@@ -174,7 +174,7 @@ export const make = Effect.gen(function* () {
     return tells
   }
 
-  /** Ends the turn for a steer. Calls that wait for the user are cancelled first. */
+  /** Ends the turn for a steering message. Calls that wait for the user are cancelled first. */
   const boundary = (moves: Moves, turnId: string, { toTurn }: Siblings): ReadonlyArray<Tell> => {
     const open = moves.of(turnId)
     if (open.every(waits)) {
@@ -230,7 +230,7 @@ export const make = Effect.gen(function* () {
     ])
   }
 
-  /** Forwards the message, so that it arrives after everything that the run reported before. */
+  /** Forwards the message to the turn, after everything that the run reported before. */
   const open = (message: Extract<ToolsMessage, { _tag: "Open" }>, context: Context): Decision<ToolsState, Act> => ({
     runes: [],
     tells: [tell(new Siblings(agent, context).toTurn, message)]
@@ -283,7 +283,7 @@ export const make = Effect.gen(function* () {
       moves.step(callId, { _tag: "auto_approved", callId, policyReason: verdict.reason })
       moves.acts.push(allow(moves.call(callId)!))
     } else {
-      // the same question may still be open from before a restart; only the new question is kept
+      // a question from before a restart may still be open: only the new one is kept
       for (const other of HashMap.values(state.open)) {
         if (other.callId === callId || other.key !== key || live.origin(other.callId) !== undefined) continue
         moves.step(other.callId, { _tag: "cancelled", callId: other.callId, reason: `asked again as ${callId}` })
@@ -351,7 +351,7 @@ export const make = Effect.gen(function* () {
   }
 
   /**
-   * Whether the run was adopted in this turn. All open calls then belong to the run, even calls whose output was lost.
+   * Whether the run was adopted during this turn. Then all open calls belong to the run, even if their output was lost.
    */
   const hasAll = (turnId: string): boolean => live.resumed === turnId
 
@@ -362,7 +362,7 @@ export const make = Effect.gen(function* () {
     return left.length <= AT_ONCE
   }
 
-  /** Sends the message again, for the remaining calls. */
+  /** Sends the message to this actor again, for the calls that have not been handled yet. */
   const more = (moves: Moves, message: ToolsMessage, { self }: Context) =>
     decided(moves, [later(self as Ref<ToolsMessage>, message)])
 
@@ -373,7 +373,7 @@ export const make = Effect.gen(function* () {
     if (!endAll(moves, turnId, how, reason)) return more(moves, message, context)
     const { toLife, toTurn } = siblings
     const news = told(moves, siblings, hasAll(turnId), ending)
-    // if the turn's end came with its last results, the turn is already over
+    // the turn may have ended together with its last results
     const isOver = news.length > 0 && ending._tag === "response_done"
     return decided(moves, [
       tell(toLife, { _tag: "Used", turnId, spent }),
@@ -389,7 +389,7 @@ export const make = Effect.gen(function* () {
     const { toLife, toTurn, toWorker, turn, worker } = siblings
     const moves = new Moves(agent, state, context)
     const turnId = turn.data.turnId ?? ""
-    // after the grace period the worker no longer knows a killed run, but an interrupted turn still belongs to that run
+    // after the grace period the worker no longer lists a killed run, but the interrupted turn still belongs to it
     const isIts = worker.now?.data.runId === runId || turn.state === "interrupted"
     const isOurs = turn.entered > recoveredTo || live.resumed === turnId
     const isOpen = turn.state !== "idle" && isOurs && isIts
@@ -454,7 +454,7 @@ export const make = Effect.gen(function* () {
     return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
-  /** Decides, and also reports the time during which every open call waits for the user. */
+  /** Makes the decision, and also reports how long all open calls waited for the user. */
   const decide = (state: ToolsState, message: ToolsMessage, context: Context) => {
     const decision = decideOn(state, message, context)
     if (typeof decision === "string" || !("runes" in decision) || decision.state === undefined) return decision
@@ -516,7 +516,7 @@ export const make = Effect.gen(function* () {
       case "Orphans": {
         const { turn } = new Siblings(agent, context)
         const moves = new Moves(agent, state, context)
-        // calls of an active turn end with that turn
+        // the turn that is active ends these calls when it ends
         const open = isActive(turn) ? turn.data.turnId : null
         unknown(
           moves,
@@ -546,7 +546,7 @@ export const make = Effect.gen(function* () {
       case "StopTool": {
         const callId = action.callId ?? ""
         const origin = live.origin(callId)
-        // if a later call replaced this call, the run continues with that call
+        // if a newer call replaced this call, the run continues with the newer one
         return live.origin(lateName(callId)) === undefined ? origin?.run.cancelCall(origin.id) : undefined
       }
       case "ReportResult":

@@ -4,8 +4,8 @@
  * The start or end of a turn is one append with all its consequences in the agent: messages are delivered, the agent
  * becomes busy or idle, the next turn starts. The run receives the input when that append is durable.
  *
- * Guarantees: A run receives an input once, and never the input of a turn that has ended. A turn that the live run does
- * not know was lost with an earlier daemon. Its calls end first, then the turn ends with an error, and its messages are
+ * Guarantees: A run receives an input once, and never the input of a turn that has ended. If the live run does not know
+ * a turn, the turn was lost with an earlier daemon: its calls end, the turn ends with an error, and its messages are
  * queued again.
  */
 import type { Said } from "../../core/event-log/EventKinds.ts"
@@ -69,7 +69,7 @@ type Act =
 
 type Handle = ActorHandle<TurnState, TurnMessage>
 
-/** Maximum number of messages for which the turn's end is remembered. */
+/** How many messages are stored with the end of the turn that carried them. */
 const MAX_ENDED = 1_000
 
 export const fresh: TurnState = {
@@ -98,7 +98,7 @@ export const apply = (state: TurnState, rune: Rune): TurnState => {
   return { ...moved, ended: remember(state, moved, rune.eventId) }
 }
 
-/** The answer in the last rune of a turn; empty if there is none. */
+/** The answer that the last rune of a turn contains; empty if there is none. */
 export const outputOf = (any: Said | undefined): string => {
   const rune = any === undefined ? undefined : readTurn(any)
   switch (rune?.kind) {
@@ -126,7 +126,7 @@ export const hasDied = (any: Said | undefined): boolean => {
   return event?._tag === "stream_error" && event.died === true
 }
 
-/** Extra time, after the grace period, before a run that should end is killed. */
+/** How long after its grace period a run is killed, ms. */
 const PATIENCE = Duration.minutes(1)
 /** Maximum time that a run without a turn is kept for its background work. */
 const MAX_BACKGROUND = Duration.hours(24)
@@ -180,11 +180,11 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** Whether the time of the turn up to now still has to be counted. */
+  /** Whether a part of the turn's time has not been counted yet. */
   const isUncounted = (state: TurnState, { life }: Siblings, { now }: Context): boolean =>
     isHeld(state) && life.state === "running_turn" && life.data.turnId === state.data.turnId && now !== life.countedTo
 
-  /** Messages that remain unanswered because of this end of the turn. */
+  /** Tells the inbox which messages remain unanswered after this end of the turn. */
   const dropped = (
     asked: ReadonlyArray<Inbox.Message>,
     { turnId, unfinished }: TurnMachine.Data,
@@ -336,7 +336,7 @@ export const make = Effect.gen(function* () {
     context: Context
   ): Decision<TurnState, Act> => {
     const answered = (reply: Opened): Decision<TurnState, Act> => ({ runes: [], reply })
-    // this work is counted for the current turn, or for the turn that is about to start
+    // the work is part of the current turn, or of the turn that is about to start
     if (state.state !== "idle" || state.data.unfinished.length > 0) return answered({ _tag: "TakenIn" })
     const { inbox, life, worker } = new Siblings(agent, context)
     const isOn = life.state === "idle" && worker.now?.state === "Running" && worker.now.data.runId === runId
@@ -381,7 +381,7 @@ export const make = Effect.gen(function* () {
       }
       case "Lost":
         return lost(state, message, context)
-      // messages of a rejected turn wait in the inbox until the current turn ends
+      // if the turn is rejected, its messages wait in the inbox until the current turn ends
       case "start_turn":
         return state.state === "idle" ? step(state, message, context) : "stale"
       case "steer":
@@ -488,7 +488,7 @@ export const make = Effect.gen(function* () {
   /** Ends a run in an orderly way when it has been idle for `idleTimeout`. */
   const rest = () =>
     Effect.gen(function* () {
-      // a run arrives with its turn or by adoption, so without a run there is nothing to wait for
+      // a run starts with its turn or is adopted, so without a run there is nothing to wait for
       if (live.run === undefined) return
       const { idleTimeout, mode } = config()
       yield* Effect.timeoutOption(live.quiet.await, MAX_BACKGROUND)

@@ -2,8 +2,8 @@
  * WorkerActor: the actor for the worker of one agent, which starts the agent's runs one after another.
  *
  * Its activities prepare the working folder, wait until the next run is due, and spawn or adopt the run. After a crash,
- * each activity can be repeated and finds what it started before. Activities decide nothing: the prompt is built in the
- * decision that starts the run.
+ * each activity can be repeated and finds what it started before. Activities make no decisions: even the prompt is
+ * built in the decision that starts the run.
  *
  * Guarantees: A run's id is durable before the spawn. The append that records a run's start also starts the run's first
  * turn. Every event that ends a run names the run, and ends the run's turn in the same append.
@@ -62,7 +62,7 @@ type Started = Extract<
   { readonly kind: "worker.started" }
 >
 
-/** First state of an incarnation. The rune contains its limits, so that the fold needs no config. */
+/** First state of an incarnation. The rune contains the limits, so that the state can be rebuilt without the config. */
 const begun = ({ at, eventId, payload, seq }: Omit<Started, "kind">): WorkerState => ({
   incarnation: payload.incarnation,
   began: eventId,
@@ -77,7 +77,7 @@ const begun = ({ at, eventId, payload, seq }: Omit<Started, "kind">): WorkerStat
   }
 })
 
-/** `isJoined`: the rune belongs to the agent's turn, and the run started or ended with it. */
+/** `isJoined`: the rune is a turn's rune that also starts or ends the run. */
 export const apply = (state: WorkerState, rune: Rune, isJoined: boolean): WorkerState => {
   const own = readWorker(rune)
   if (own?.kind === "worker.started") return begun(own)
@@ -89,7 +89,7 @@ export const apply = (state: WorkerState, rune: Rune, isJoined: boolean): Worker
   return state.now === undefined ? state : { ...state, now: evolve(WorkerMachine.Worker, state.now, rune) }
 }
 
-/** True if the worker was stopped during a run of its permanent task (mode "loop"). */
+/** True if the worker was stopped while it ran its permanent task (mode "loop"). */
 const isLooping = ({ mode, runId }: WorkerMachine.Data): boolean => mode === "loop" && runId !== null
 
 const stopped = ({ fatal, stoppedBy }: WorkerMachine.Data): string =>
@@ -121,8 +121,8 @@ export const initial = (
 })
 
 /**
- * Whether a run that ended with an earlier daemon had given an answer, or had passed its first turn (whose id is the
- * run's id).
+ * For a run that ended with an earlier daemon: whether it had completed its first turn (whose id is the run's id) or
+ * had started a later one.
  */
 const hadAnswered = (turn: TurnState, { data: { runId }, entered }: WorkerSnapshot): boolean =>
   turn.data.turnId === runId ? turn.data.ended?.outcome === "completed" : turn.entered > entered
@@ -181,8 +181,7 @@ export const make = Effect.gen(function* () {
     })
 
   /**
-   * Cancels a run. Its turn is interrupted first, and the turn's messages are queued again unless the user dropped
-   * them.
+   * Cancels a run. Its turn is interrupted first. The turn's messages are queued again unless the user dropped them.
    */
   const cancelled = (
     event: WorkerMachine.Event,
@@ -219,14 +218,14 @@ export const make = Effect.gen(function* () {
     return tells
   }
 
-  /** Ends the agent's life after its worker has stopped. Safe to repeat. */
+  /** Ends the agent's life after its worker has stopped. Can be repeated. */
   const release = (state: WorkerState, context: Context): Decision<WorkerState, Act> | Refusal => {
     const { life, toLife } = new Siblings(agent, context)
     if (state.now?.state !== "Stopped" || life.state === "terminated" || life.state === "failed") return "stale"
     const { fatal, stoppedBy } = state.now.data
     const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", putRight(fatal.message)]
     const isBorn = life.state !== "[*]" && life.state !== "spawning"
-    // an agent that was stopped in its parent's name records its parent's end as the reason
+    // if an agent was stopped by its parent, the logged reason is the end of the parent
     const parentId = setting.parent
     const isOrphan = fatal === null && parentId !== null && stoppedBy === `agent:${parentId}`
     const event: AgentMachine.Event = isBorn
@@ -357,7 +356,7 @@ export const make = Effect.gen(function* () {
       yield* self.tell({ _tag: "Look" })
     })
 
-  /** Ends all remains of a run that cannot be adopted, then reports the run's end. */
+  /** Ends all processes of a run that cannot be adopted, then reports the run's end. */
   const lost = (self: Handle, now: WorkerSnapshot, { drop }: Backend) =>
     Effect.gen(function* () {
       const runId = now.data.runId!
@@ -372,8 +371,8 @@ export const make = Effect.gen(function* () {
     })
 
   /**
-   * Waits until the run's time limit. For an adopted run, the time counts from the run's start, so the limit may
-   * already be exceeded.
+   * Waits for the run's time limit. An adopted run's time counts from its original start, so the limit may already be
+   * exceeded.
    */
   const timeout = ({ lastRunAt }: WorkerMachine.Data, isOld: boolean) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
@@ -441,8 +440,8 @@ export const make = Effect.gen(function* () {
   }
 
   /**
-   * Limits a defect to this agent. Without this, a defect that repeats after each restart would end one supervisor
-   * after another.
+   * Stops only this agent after a defect of agentd. Without this, a defect that recurs after each restart would end one
+   * supervisor after another.
    */
   const contained = (activity: Effect.Effect<void>, self: Handle, { state }: WorkerSnapshot) =>
     Effect.catchDefect(activity, (defect) =>
@@ -477,7 +476,7 @@ export const make = Effect.gen(function* () {
     activities: ({ began, now }) => {
       const name = now === undefined ? undefined : WorkerMachine.Worker.states[now.state].enter
       return [
-        // a run that was already ending when the daemon stopped is not adopted
+        // do not adopt a run that was already being ended when the daemon stopped
         ...(isLeft(now) ? [{ name: "Bury", key: now.entered }] : []),
         ...(began > 0 && began <= recoveredTo ? [{ name: "Rise", key: began }] : []),
         ...(name === undefined ? [] : [{ name, key: now!.entered }])

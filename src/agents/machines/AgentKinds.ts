@@ -29,15 +29,15 @@ const moveKinds = machineKinds(WorkerMachine, {
       runId: mayText,
       consecutiveErrors: Schema.optional(Schema.Int),
       totalErrors: Schema.optional(Schema.Int),
-      /** Present only if the total number of errors is near this limit. */
+      /** Limit on the total number of errors. Present only if the count is near it. */
       maxTotalErrors: Schema.optional(Schema.Int),
-      /** Why the worker stopped permanently. */
+      /** Why the worker stopped permanently; null or absent if it did not. */
       fatal: Schema.optional(Schema.NullOr(Schema.Struct({ message: text, remedy: textOrNull })))
     }
   }
 })
 
-/** Initial data of a worker's incarnation. `WorkerMachine.initial` adds fields that older logs do not contain. */
+/** Data of a worker at the start of its agent. `WorkerMachine.initial` adds fields that older logs do not contain. */
 const workerData = {
   mode: Schema.Literals(["inbox", "loop"]),
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
@@ -113,7 +113,7 @@ export const toolKinds = machineKinds(ToolMachine, {
   }
 })
 
-/** Data of a conversation's machine, as stored in the summary. */
+/** Data of a conversation, as stored in its summary. */
 const conversationData = Schema.Struct({
   limits: Schema.Struct({ maxFatalStops: Schema.Finite, maxTurnErrors: Schema.NullOr(Schema.Finite) }),
   conversationId: textOrNull,
@@ -134,7 +134,7 @@ export const Summary = Schema.Struct({
   project: text,
   config: text,
   agents: Schema.Array(text),
-  /** The data of the conversation's machine when it was closed. */
+  /** The conversation's data when it was closed. */
   data: conversationData,
   spent: Schema.Struct({
     tokens: Schema.Finite,
@@ -143,9 +143,9 @@ export const Summary = Schema.Struct({
     usd: Schema.Finite
   }),
   limits: Spending,
-  /** The file into which the payloads were moved. Written only by older versions of agentd. */
+  /** The file to which the event payloads were moved. Written only by older versions of agentd. */
   file: Schema.optionalKey(text),
-  /** Absent in summaries of older versions of agentd, which stored only the sums. */
+  /** Usage by agent; absent in summaries of older versions of agentd, which stored only the sums. */
   spending: Schema.optionalKey(ArchivedSpending),
   /** Hash of the config that the user trusted; absent in summaries of older versions of agentd. */
   trusted: Schema.optionalKey(textOrNull)
@@ -167,8 +167,8 @@ export const inboxKinds = machineKinds(Inbox, {})
 
 export const memoryKinds = {
   /**
-   * An agent's context was compacted. `from`, `to`: estimated sizes in tokens. `summarised`: number of entries in the
-   * summary.
+   * An agent's context was compacted. `from`, `to`: estimated sizes in tokens. `summarised`: number of entries that
+   * were summarised.
    */
   "agent.compacted": kind(
     Schema.Struct({

@@ -43,7 +43,7 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
-/** The event that a turn's rune causes in this machine: the turn starts or ends. Undefined for other runes. */
+/** The event that a turn's rune causes in this machine: the start or end of the turn. Undefined for other runes. */
 export const joins = (any: Said): Event | undefined => {
   const rune = readTurn(any)
   switch (rune?.kind) {
@@ -126,7 +126,7 @@ const terminate = to("terminated", { set: "end", rune: "agent.terminated" })
 const init = ["init_complete", "init_error"] as const
 const turns = ["turn_completed", "turn_interrupted", "turn_error"] as const
 const kills = ["kill", "kill_forced", "parent_closed", "budget_exhausted"] as const
-/** Transitions of an ended agent: late events are ignored, but new work is illegal. */
+/** Transitions of an ended agent: late events are ignored, but the start of new work is an error. */
 const gone = { ...illegal("spawn_requested", "turn_assigned"), ...stale(...init, ...turns, ...kills) }
 
 export const Agent = define<State, Event, Data, Action, Kind>()({

@@ -21,7 +21,7 @@ export type InboxMessage =
   | { readonly _tag: "Withdraw"; readonly messageIds: ReadonlyArray<string> }
   /** The turn that carried these messages ended without an answer. */
   | { readonly _tag: "Drop"; readonly messageIds: ReadonlyArray<string>; readonly end: UnansweredMessages.End }
-  /** The user queues dropped messages again: the message `which`, or all. The reply is `Settled`. */
+  /** The user queues the dropped message `which` again, or all dropped messages. The reply is `Settled`. */
   | { readonly _tag: "AskAgain"; readonly which: string | undefined; readonly as: string; readonly by: string }
   /** The agent asks the user a question. The reply is `Settled`. */
   | { readonly _tag: "Ask"; readonly question: string; readonly turnId: string | null }
@@ -46,9 +46,9 @@ export type TurnMessage =
       readonly ending: Ending
       readonly exit?: { readonly runId: string; readonly outcome: Outcome; readonly worked?: boolean }
     }
-  /** Ends the turn now, because its time has been counted. */
+  /** Ends the turn now. Sent when the turn's time has been counted. */
   | { readonly _tag: "End"; readonly event: TurnMachine.Event }
-  /** Records that the agent's parent receives the answer of the turn. */
+  /** Records that the parent of the agent receives the turn's answer. */
   | { readonly _tag: "Answer"; readonly turnId: string; readonly parent: string }
   /** The turn has no live run. */
   | { readonly _tag: "Orphaned"; readonly turnId: string }
@@ -56,10 +56,13 @@ export type TurnMessage =
   | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
   /** The run started a turn by itself. The reply is `Opened`. */
   | { readonly _tag: "Open"; readonly runId: string; readonly why: string }
-  /** Starts a search for work, because a change may have given the agent work. */
+  /** Makes the turn's actor look for work. Sent after a change that may have given the agent work. */
   | { readonly _tag: "Look" }
 
-/** Result for a turn that a run started by itself: a new turn of the agent, a part of the current turn, or refused. */
+/**
+ * Result of `Open`, for a turn that a run started by itself: it becomes a new turn or a part of the current turn, or is
+ * refused.
+ */
 export type Opened =
   | { readonly _tag: "Turn"; readonly turnId: string }
   | { readonly _tag: "TakenIn" }
@@ -67,32 +70,31 @@ export type Opened =
 
 export type LifeMessage =
   | AgentMachine.Event
-  /** Usage in the turn, except its time. `waited`: true if all open calls waited for the user until now. */
+  /** Usage of the turn, without its duration. `waited`: true if all open calls waited for the user until now. */
   | {
       readonly _tag: "Used"
       readonly turnId: string
       readonly spent: Budget.Expense
       readonly waited?: boolean
       /**
-       * Set when the turn has repeated one call so often that the user is notified: a text with the tool's name and the
-       * count.
+       * The tool's name and the count, if the turn has repeated one call so often that the user is notified.
        */
       readonly same?: string | undefined
     }
   /** The user chooses the agent's model and mode. The reply is `{ eventId }`. */
   | { readonly _tag: "Choose"; readonly choice: ModelChoice; readonly by: string }
-  /** Counts the time of the turn up to now. */
+  /** Counts the turn's time up to now. */
   | { readonly _tag: "Tick"; readonly turnId: string }
   /** Reports to the agent's watchers whether the agent is available. */
   | { readonly _tag: "Announce" }
-  /** Ends an agent that still waits for a free slot and has not started. */
+  /** Ends an agent that has not started because it still waits for a free slot. */
   | { readonly _tag: "Forgo"; readonly by: string; readonly reason: string; readonly spawn: AgentMachine.Event }
 
 export type WorkerMessage =
   | WorkerMachine.Event
   /** Starts a new incarnation, unless one is running. The reply contains the event id of its first rune. */
   | { readonly _tag: "Start"; readonly by: string }
-  /** The next run may start, or a change may have given the agent work. */
+  /** Sent when the next run may start, or when a change may have given the agent work. */
   | { readonly _tag: "Look" }
   /** The worker has stopped: end the agent after its current turn. */
   | { readonly _tag: "Release" }
@@ -104,7 +106,7 @@ export type WorkerMessage =
 export type CallRequested = Extract<ToolMachine.Event, { _tag: "call_requested" }>
 type Spent = Budget.Expense
 
-/** `heard`: position up to which the run's output was read; stored with the first rune that the message causes. */
+/** `heard`: how far the run's output has been read. Stored with the first rune that the message causes. */
 export type ToolsMessage = ToolsNews & { readonly heard?: Heard }
 
 type ToolsNews =
@@ -119,11 +121,11 @@ type ToolsNews =
       /** The previous id of the call, if the call was recorded as running before. */
       readonly was?: string
     }
-  /** The run no longer waits for an answer to the call's question. */
+  /** The run no longer asks the question of this call. */
   | { readonly _tag: "TakenBack"; readonly callId: string }
   /** The run started a turn by itself. The reply is `Opened`. */
   | { readonly _tag: "Open"; readonly runId: string; readonly why: string }
-  /** Usage in a turn that continues. */
+  /** Usage of a turn that continues. */
   | { readonly _tag: "Paid"; readonly turnId: string; readonly spent: Spent }
   | { readonly _tag: "Ran"; readonly callId: string }
   | { readonly _tag: "Result"; readonly callId: string; readonly status: ToolMachine.Status; readonly output: unknown }
@@ -154,7 +156,7 @@ type ToolsNews =
   | { readonly _tag: "Withdraw"; readonly turnId: string }
   /** The turn has no live run. Its running calls become unknown, then the turn ends. Its questions stay open. */
   | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
-  /** Handles calls that were running when an earlier daemon ended. */
+  /** Ends or keeps calls that were running when an earlier daemon ended. */
   | { readonly _tag: "Orphans" }
   /** The agent has ended, so no run can receive an answer: cancel all open calls. */
   | { readonly _tag: "Abandon"; readonly reason: string }

@@ -24,7 +24,7 @@ import type * as WorkerMachine from "./WorkerMachine.ts"
 
 export type InboxState = Snapshot<"Open", Inbox.Data>
 
-/** The end of the turn that carried a message. `eventId`: the turn's last rune, which contains the answer. */
+/** The end of the turn that carried a message. `eventId`: id of the turn's last rune, which contains the answer. */
 export interface Ended {
   readonly messageId: string
   readonly turnId: string
@@ -33,14 +33,14 @@ export interface Ended {
 }
 
 export interface TurnState extends Snapshot<TurnMachine.State, TurnMachine.Data> {
-  /** Ends of turns for the messages that were carried most recently, oldest first. */
+  /** For the most recent messages: how the turn that carried them ended. Oldest first. */
   readonly ended: ReadonlyArray<Ended>
 }
 
 export interface LifeState extends Snapshot<AgentMachine.State, AgentMachine.Data> {
-  /** Usage in the current incarnation. */
+  /** Usage since the agent's newest start. */
   readonly spent: Budget.Spent
-  /** Time up to which the current turn's time is counted, ms since the epoch. */
+  /** The current turn's time is counted up to this time, ms since the epoch. */
   readonly countedTo: number
   /** Duration of the current turn, ms, without the time in which the turn waited for the user. */
   readonly inTurn?: number
@@ -51,7 +51,7 @@ export interface LifeState extends Snapshot<AgentMachine.State, AgentMachine.Dat
 export type WorkerSnapshot = Snapshot<WorkerMachine.State, WorkerMachine.Data>
 
 export interface WorkerState {
-  /** Incremented at each start. */
+  /** Number of starts of the agent. */
   readonly incarnation: number
   /** Event id of the newest start; 0 before the first start. */
   readonly began: number
@@ -69,7 +69,7 @@ export const toolName = (agent: string, callId: string): string => `tool/${agent
 export const choiceName = (agent: string): string => `choice/${agent}`
 export const meterName = (agent: string): string => `meter/${agent}`
 
-/** The other actors of an agent, as an actor can read and address them in a macrostep. */
+/** The other actors of an agent. In a macrostep, an actor can read their states and send them messages. */
 export class Siblings {
   private readonly context: Context
   private readonly agent: string
@@ -114,19 +114,19 @@ export class Siblings {
 
 const UNREADY: ReadonlySet<string> = new Set(["Interrupting", "SessionComplete", "CoolingDown", "Initializing"])
 
-/** Whether the agent's process died in its last turn and its worker is not ready for the next run yet. */
+/** True if the agent's process died in its last turn and its worker has not prepared the next run yet. */
 export const isDisconnected = ({ turn, worker }: { readonly turn: TurnState; readonly worker: WorkerState }): boolean =>
   turn.data.ended?.died === true && worker.now !== undefined && UNREADY.has(worker.now.state)
 
-/** Whether a turn is in progress: it streams an answer or waits for its tools. */
+/** True if a turn is in progress: it streams an answer or waits for its tools. */
 export const isActive = ({ state }: Pick<TurnState, "state">): boolean =>
   state === "streaming" || state === "tool_executing"
 
-/** The end of the turn that carried the message; undefined if no such turn has ended. */
+/** How the turn that carried the message ended; undefined if no such turn has ended. */
 export const endedWith = ({ ended }: Pick<TurnState, "ended">, messageId: string): Ended | undefined =>
   ended.findLast((one) => one.messageId === messageId)
 
-/** Reference to the first rune of a decision. */
+/** Refers to the first rune of a decision. */
 export const refOf = ({ nextId, nextSeq }: Context, stream: string): RuneRef => ({
   stream,
   seq: nextSeq,

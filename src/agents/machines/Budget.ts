@@ -1,8 +1,8 @@
 /**
  * Budget: compares the usage of agents with their limits. Pure.
  *
- * When any one resource is exceeded, nothing new starts. Usage of unlimited resources is also counted, so that the user
- * can see it.
+ * When the limit of one resource is exceeded, no new turn starts. Usage of unlimited resources is also counted, so that
+ * the user can see it.
  */
 import { Duration } from "effect"
 import type { AgentConfig, BudgetConfig } from "../../config/AgentConfig.ts"
@@ -10,17 +10,17 @@ import type { Spending } from "../../domain/Messages.ts"
 import type { Usage } from "../../domain/UsageKinds.ts"
 
 export interface Spent {
-  /** Input and output tokens. */
+  /** Number of input and output tokens. */
   readonly tokens: number
   readonly toolCalls: number
-  /** Time in turns, ms. */
+  /** Total duration of turns, ms. */
   readonly wallTime: number
   readonly usd: number
 }
 
 /** Tokens and cost of one model. `input` includes the tokens of cache reads and writes. */
 export interface ModelUsage {
-  /** Empty if the run does not report it. */
+  /** The model's name; empty if the run does not report it. */
   readonly model: string
   readonly input: number
   readonly output: number
@@ -29,7 +29,7 @@ export interface ModelUsage {
   readonly usd: number
 }
 
-/** Reported usage that is implausibly high. */
+/** Reported usage that is too high to be plausible. */
 export type Unlikely = NonNullable<Usage["unlikely"]>
 
 export type Expense = Partial<Spent> & {
@@ -66,7 +66,7 @@ export const add = (a: Spent, b: Partial<Spent>): Spent => ({
   usd: a.usd + (b.usd ?? 0)
 })
 
-/** The exceeded resource, with the fields of the event `budget_exhausted`. */
+/** The resource whose limit is exceeded, with the fields of the event `budget_exhausted`. */
 export interface Exhausted {
   readonly resource: "tokens" | "tool_calls" | "wall_time" | "usd"
   readonly spent: number
@@ -87,10 +87,10 @@ export const exhausted = (limits: BudgetConfig, spent: Spent): Exhausted | undef
   return undefined
 }
 
-/** Default limits of one turn, for backends whose runs take several turns. */
+/** Default limits of one turn, for backends whose runs have several turns. */
 const PER_TURN = { wallTime: Duration.hours(2), toolCalls: 1_000, usd: 25 } as const
 
-/** Whether the agent's runs take several turns; otherwise `runTimeout` limits the run. */
+/** Whether the agent's runs have several turns. If not, `runTimeout` limits the run instead of the turn. */
 export const takesTurns = ({ backend }: Pick<AgentConfig, "backend">): boolean => backend.type !== "command"
 
 /** The agent's budget, with the default limits of a turn. */

@@ -1,6 +1,4 @@
-/**
- * CallRow: a tool call as shown to the user, from the committed state of its machine. Pure.
- */
+/** CallRow: a tool call as users see it, from the stored state of its machine. Pure. */
 import * as CallHash from "../../domain/CallHash.ts"
 import { type AskedCall, type CallInfo, CommandRefused } from "../../domain/Messages.ts"
 import type { Snapshot } from "../../core/event-actor/StateMachine.ts"
@@ -21,7 +19,7 @@ export interface Answer {
   readonly hash?: string | undefined
 }
 
-/** Properties of a call that its machine does not store. */
+/** Properties of a call that the call's machine does not store. */
 export interface Shown {
   readonly callId: string
   readonly turnId: string
@@ -39,7 +37,7 @@ export type Of = Pick<CallInfo, "conversation" | "project" | "agent">
 export const asksFirst = (a: CallInfo, b: CallInfo): number =>
   Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since
 
-/** Undefined if the call already has its result. */
+/** The row of a call; undefined if the call already has its result. */
 export const callRow = (
   of: Of,
   { arguments: input, callId, questions, reason, tool, turnId }: Shown,
@@ -53,7 +51,7 @@ export const callRow = (
     callId,
     turnId,
     tool,
-    // cut, because the complete input is shown when the user decides on the call
+    // the input is shortened: it is shown in full when the user decides
     arguments: text(input, MAX_SHOWN),
     state,
     since: at,
@@ -90,7 +88,7 @@ export const askedCall = (
   }
 }
 
-/** `ended`: outcome of the call, if still stored. */
+/** `ended`: the outcome of the call; undefined if it is no longer stored. */
 export const tooLate = (
   callId: string,
   ended: string | undefined,
@@ -109,7 +107,7 @@ export const tooLate = (
     remedy: "See what waits for an answer: agentd approve"
   })
 
-/** The answers to a call's questions; undefined if it has none. Refused if the answers do not fit the questions. */
+/** The answers to a call's questions; undefined if it has none. Fails if the answers do not match the questions. */
 export const answersOf = (
   { callId, questions, tool }: Shown,
   { answers, behavior }: Answer

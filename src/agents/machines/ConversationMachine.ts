@@ -3,13 +3,13 @@
  * isolation, budget and log.
  *
  * Guarantees: A turn starts only while the conversation is active. A running turn may end in any state. Only the user
- * ends a suspension. Nothing can follow the archive.
+ * ends a suspension. An archived conversation never changes.
  */
 import { Schema, Struct } from "effect"
 import { define, illegal, on, postpone, stale, to } from "../../core/event-actor/StateMachine.ts"
 
 export type State =
-  /** Initial state, before the creation. */
+  /** State before the conversation is created. */
   "[*]" | "created" | "active" | "paused" | "suspended" | "closing" | "closed" | "archived"
 
 const by = Schema.String
@@ -51,7 +51,7 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("budget_replenished", { by, config: Schema.Unknown }),
   Schema.TaggedStruct("reset", { by }),
   Schema.TaggedStruct("close_requested", { by, reason: Schema.String }),
-  /** All agents are stopped, and their last runes are in the log. */
+  /** Sent when all agents are stopped and their last runes are in the log. */
   Schema.TaggedStruct("cleanup_complete", { stats: Schema.Unknown }),
   Schema.TaggedStruct("archive_requested", { by })
 ])
@@ -59,20 +59,23 @@ export type Event = typeof Event.Type
 
 export type Action =
   | { readonly _tag: "InterruptTurns"; readonly turnIds: ReadonlyArray<string> }
-  /** Usage before this action no longer counts. */
+  /** Usage before this action is no longer counted. */
   | { readonly _tag: "ResetBudget" }
   | { readonly _tag: "DrainQueues" }
 
 export interface Limits {
   readonly maxFatalStops: number
-  /** Number of consecutive turn errors that suspends the conversation; null: turn errors never suspend it. */
+  /**
+   * Number of consecutive turn errors after which the conversation is suspended; null: it is never suspended for turn
+   * errors.
+   */
   readonly maxTurnErrors: number | null
 }
 
 /** Default limits for logs of older versions of agentd, which contain none. */
 export const defaultLimits: Limits = { maxFatalStops: 3, maxTurnErrors: 5 }
 
-/** Normalizes an error's text, without numbers and the agent's name, so that several agents can have the same cause. */
+/** Normalizes an error message: removes numbers and the agent's name, so that errors of several agents can be equal. */
 export const causeOf = (agentId: string, error: string): string =>
   error.slice(0, MAX_CAUSE).replaceAll(agentId, "…").replaceAll(/\d+/g, "0")
 const MAX_CAUSE = 500
@@ -128,7 +131,7 @@ export type Kind = (typeof kinds)[number]
 
 const update = on<Event, Data>()
 
-/** Text that describes the error limit that was reached; undefined if none was. */
+/** Describes the error limit that was reached; undefined if none was. */
 export const erringBy = (
   { fatalStops, turnErrors }: Pick<Data, "fatalStops" | "turnErrors">,
   limits: Limits
@@ -149,7 +152,7 @@ const counted = (data: Data): Data => {
   return reason === undefined ? data : { ...data, suspension: { reason, budgetInfo: null } }
 }
 
-/** Maximum number of permanent stops that are compared by their cause. */
+/** Maximum number of permanent stops whose causes are compared. */
 const MAX_STOPPED = 100
 
 const failing = (data: Data, { agentId, cause }: Extract<Event, { readonly _tag: "agent_failed" }>): Data => {
@@ -168,8 +171,8 @@ const turnErrors = { completed: () => 0, interrupted: (n: number) => n, error: (
 const isCount = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value) && value > 0
 
 /**
- * Reads the limits from a config. A missing limit keeps its value. The rune contains the limits, so a fold needs no
- * config.
+ * Reads the limits from a config. If a limit is missing, it does not change. The rune contains the limits, so the state
+ * can be rebuilt without the config.
  */
 const limitsIn = (config: unknown, { limits }: Data): Limits => {
   const said: Partial<Record<keyof Limits, unknown>> =
@@ -185,7 +188,7 @@ const limitsIn = (config: unknown, { limits }: Data): Limits => {
 
 const reasonOf = (event: Event): string | null => ("reason" in event ? event.reason : null)
 
-/** In these states, a running turn can still end and an agent can still fail. */
+/** Transitions of states in which a running turn can still end and an agent can still fail. */
 const ending = (state: "paused" | "suspended" | "closing") => ({
   turn_completed: to(state, { set: "endTurn" }),
   agent_failed: to(state, { set: "failAgent" })
@@ -320,7 +323,7 @@ export const Conversation = define<State, Event, Data, Action, Kind>()({
           { to: "paused", rune: "session.paused" }
         ]
       },
-      // an exceeded budget interrupts all turns; after errors, the turns of other agents may finish
+      // an exceeded budget interrupts all turns; after errors, other agents can finish their turns
       budget_exhausted: to("suspended", { set: "suspend", rune: "session.suspended", act: ["InterruptTurns"] }),
       error_threshold: to("suspended", { set: "suspend", rune: "session.suspended" }),
       close_requested: close

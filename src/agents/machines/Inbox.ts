@@ -25,7 +25,10 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("Withdrawn", { messageId: Schema.String }),
   /** The turn that carried these messages ended without an answer. The messages are not queued again. */
   Schema.TaggedStruct("Dropped", { messageIds: Schema.Array(Schema.String), ...UnansweredMessages.End.fields }),
-  /** An agent's message is withheld, because agents have sent each other too many messages without the user. */
+  /**
+   * An agent's message is withheld, because agents have sent each other too many messages without a message from a
+   * user.
+   */
   Schema.TaggedStruct("Rested", { message: Message, reason: Schema.String }),
   /** The user queued dropped messages again, each under a new id. */
   Schema.TaggedStruct("AskedAgain", {
@@ -36,7 +39,7 @@ export const Event = Schema.Union([
   /** The user discarded dropped messages. */
   Schema.TaggedStruct("Dismissed", {
     messageIds: Schema.Array(Schema.String),
-    /** True if older messages, of which only the number is stored, are discarded too. */
+    /** True if the older messages, which are only counted, are discarded too. */
     all: Schema.Boolean,
     by: Schema.String
   })
@@ -51,19 +54,19 @@ export const joins = (rune: Said): Event | undefined => {
 }
 
 export interface Data {
-  /** Oldest first. Includes urgent messages. */
+  /** Waiting messages, oldest first. Includes urgent messages. */
   readonly waiting: ReadonlyArray<Message>
   readonly carried: ReadonlyArray<Message>
   readonly runId: string | null
   /** Ids of recently withdrawn messages, which are not accepted again. */
   readonly withdrawn?: ReadonlyArray<string>
-  /** Messages that were not answered. */
+  /** Messages that were not answered, with the reasons. */
   readonly dropped?: UnansweredMessages.Kept
-  /** Number of agent messages since the last message of a user, channel or plan. */
+  /** Number of messages from agents since the last message from a user, channel or plan. */
   readonly relayed?: number
-  /** Limits that the agent has reached since the last message of a user. */
+  /** Limits that the agent has reached since the last message from a user. */
   readonly bounds?: ReadonlyArray<Bound>
-  /** Open questions to the user, oldest first. */
+  /** Open questions to the user, oldest first. The user's next message answers them. */
   readonly questions?: ReadonlyArray<Question>
 }
 
@@ -101,13 +104,13 @@ export const bounding = (data: Data, bound: Bound): Data => ({
 export interface Rest {
   /** Maximum length of a chain of messages in which each message caused the next. */
   readonly relays: number
-  /** Maximum number of agent messages to one agent. */
+  /** Maximum number of messages from agents to one agent. */
   readonly messages: number
 }
 
 const isAgent = (from: string): boolean => from.startsWith("agent:")
 
-/** Number of agent messages in the chain, for a message that the agent sends now. */
+/** How many messages from agents led to a message that the agent sends now, this message included. */
 export const hopsOf = ({ carried }: Data): number => 1 + Math.max(0, ...carried.map(({ hops = 0 }) => hops))
 
 /** Why a message is withheld; undefined if it is delivered. */
@@ -118,14 +121,16 @@ export const restsFor = ({ relayed = 0 }: Data, { from, hops = 0 }: Message, res
   return relayed >= rest.messages ? `${rest.messages} agent messages without a message from a person` : undefined
 }
 
-/** Resets the count of agent messages, because a message came from outside: agents may exchange messages again. */
+/**
+ * Resets the count of messages from agents after a message from outside, so that agents can exchange messages again.
+ */
 const stirred = (data: Data): Data => (data.relayed === undefined ? data : { ...data, relayed: 0 })
 
 const MAX_QUESTIONS = 20
 /** Maximum number of characters stored for a question; the log contains the complete text. */
 const MAX_QUESTION = 4_000
 
-/** Only the newest questions are stored. */
+/** Maximum number of stored questions; the newest are kept. */
 export const asking = (data: Data, { at, eventId, question }: Question): Data => ({
   ...data,
   questions: [
@@ -134,7 +139,10 @@ export const asking = (data: Data, { at, eventId, question }: Question): Data =>
   ].slice(-MAX_QUESTIONS)
 })
 
-/** Whether the sender is a user. Agents, channels, plans, schedules, assistants and agentd have names with a prefix. */
+/**
+ * Whether the sender is a user. All other senders (agents, channels, plans, schedules, assistants and agentd) have
+ * names with a prefix.
+ */
 export const isPerson = (from: string): boolean =>
   from !== "agentd" && !/^(agent|channel|plan|schedule):/.test(from) && !isAssistant(from)
 
@@ -144,7 +152,7 @@ const MAX_WITHDRAWN = 100
 
 export const isWithdrawn = (data: Data, messageId: string): boolean => data.withdrawn?.includes(messageId) ?? false
 
-/** Carried and waiting messages, oldest first. */
+/** The messages that a turn carries and those that wait, oldest first. */
 export const known = (data: Data): ReadonlyArray<Message> => [...data.carried, ...data.waiting]
 
 export const droppedOf = ({ dropped = UnansweredMessages.none }: Data): UnansweredMessages.Kept => dropped
@@ -162,7 +170,7 @@ export const kinds = [
 const isDropped = (data: Data, id: string): boolean =>
   droppedOf(data).dropped.some(({ message }) => message.messageId === id)
 
-/** Adds a received message. A user's message also answers the agent's questions and lifts its reached limits. */
+/** Adds a received message. A user's message also answers the agent's questions and removes its reached limits. */
 const received = (data: Data, message: Message): Data => {
   const { from, hops = 0 } = message
   const waiting = [...data.waiting, message]

@@ -23,17 +23,17 @@ export const apply = (record: Record, { at, eventId, kind, payload }: RuneOf<typ
 
 const WITH = ", with its project"
 
-/** Author of an agent's stop that was caused by the project's stop. No login can have this name. */
+/** Author of an agent's stop if the stop of the whole project caused it. No login can have this name. */
 export const authorOf = (by: string): string => `${by}${WITH}`
 
-/** Whether an agent was stopped because its project was stopped. */
+/** Whether an agent is stopped because its whole project was stopped. */
 export const isWith = (stoppedBy: string | null | undefined): boolean => stoppedBy?.endsWith(WITH) === true
 
-/** The command that starts a stopped agent. `name`: `<project>/<agent>`. */
+/** The command with which the user starts a stopped agent. `name`: `<project>/<agent>`. */
 export const startOf = (name: string, stoppedBy: string | null | undefined): string =>
   isWith(stoppedBy) ? `agentd project start ${name.split("/")[0]!}` : `agentd start ${name}`
 
-/** Error for the start of an agent in a stopped project; undefined if the project is not stopped. */
+/** The error when an agent is started in a stopped project; undefined if the project is not stopped. */
 export const refusalOf = (name: string, { stopped }: Record): CommandRefused | undefined =>
   stopped === null
     ? undefined

@@ -9,7 +9,7 @@ import { Question } from "../../runs/Question.ts"
 import { define, illegal, on, stale, to } from "../../core/event-actor/StateMachine.ts"
 
 export type State =
-  /** Initial state, before the call. */
+  /** State before the call is made. */
   | "[*]"
   | "pending_call"
   | "awaiting_approval"
@@ -21,7 +21,7 @@ export type State =
   | "cancelled_result"
 
 const callId = Schema.String
-/** Answers to the call's questions. */
+/** The user's answers to the questions of the call. */
 const chosen = Schema.optional(Schema.Array(Schema.String))
 
 export const Event = Schema.Union([
@@ -30,11 +30,13 @@ export const Event = Schema.Union([
     turnId: Schema.String,
     toolName: Schema.String,
     arguments: Schema.Unknown,
-    /** Hash of the tool and its arguments before truncation and redaction. Equal calls have equal hashes. */
+    /**
+     * Hash of the tool name and the arguments, before they are shortened and redacted. Equal calls have equal hashes.
+     */
     digest: Schema.optional(Schema.String),
-    /** Timeout, ms. If omitted, the default applies. Larger values are reduced to the maximum. */
+    /** Timeout of the execution, ms. If omitted, the default applies. Larger values are reduced to the maximum. */
     timeout: Schema.optional(Schema.Finite),
-    /** Maximum time for an answer, ms. If omitted, there is no limit. */
+    /** Maximum time that the call waits for the user, ms. If omitted, there is no limit. */
     approvalTimeout: Schema.optional(Schema.Finite)
   }),
   /** `questions`: present if the call asks the user to choose an answer, not to approve. */
@@ -45,9 +47,12 @@ export const Event = Schema.Union([
     /** Hash of the complete call. An approval must contain this hash. */
     hash: Schema.optional(Schema.String)
   }),
-  /** The call may run without a question: the approval mode allows it, or a late answer to an equal call does. */
+  /**
+   * The call may run without asking: the approval mode allows it, or the user has already approved an equal call in a
+   * late answer.
+   */
   Schema.TaggedStruct("auto_approved", { callId, policyReason: Schema.String, answers: chosen }),
-  /** The tool never asks for approval. */
+  /** Calls of this tool never need approval. */
   Schema.TaggedStruct("no_approval_needed", { callId }),
   /** `hash`: hash of the call as it was shown to the approver. */
   Schema.TaggedStruct("approved", {
@@ -60,7 +65,7 @@ export const Event = Schema.Union([
   /** The turn has received the denial as the call's result. */
   Schema.TaggedStruct("denial_reported", { callId }),
   Schema.TaggedStruct("approval_timeout", { callId }),
-  /** The agent withdrew its request: the call was decided elsewhere, and may run. */
+  /** The agent withdrew its request for approval: the call was decided elsewhere, and may run. */
   Schema.TaggedStruct("withdrawn", { callId }),
   Schema.TaggedStruct("progress_update", {
     callId,
@@ -93,7 +98,7 @@ export const Status = Schema.Literals([
 export type Status = typeof Status.Type
 
 export type Action =
-  /** Ends all processes of the call. */
+  /** Ends all processes that the call started. */
   | { readonly _tag: "StopTool"; readonly callId: string | null }
   | { readonly _tag: "ReportResult"; readonly callId: string | null; readonly status: Status }
 
@@ -111,16 +116,16 @@ export interface Data {
   readonly limits: Limits
 }
 
-/** Time limits, all in ms. */
+/** Time limits of a call, all in ms. */
 export interface Limits {
   readonly toolTimeout: number
   readonly maxToolTimeout: number
-  /** Maximum time for an answer; null: no limit. */
+  /** Maximum time that the call waits for the user; null: no limit. */
   readonly approvalTimeout: number | null
 }
 
 /**
- * A call that has not asked for approval counts as running after this time, ms. Some agents do not report the start of
+ * A call that has not asked for approval within this time counts as running, ms. Some agents do not report the start of
  * a call, and a user's hook may delay the request.
  */
 export const UNASKED = 10_000
@@ -154,7 +159,7 @@ export const kinds = [
 ] as const
 export type Kind = (typeof kinds)[number]
 
-/** Kinds that no fold reads, because their transitions change neither state nor data. */
+/** Rune kinds that are not needed to rebuild the state: their transitions change neither state nor data. */
 export const lazy: ReadonlyArray<Kind> = ["tool.progress"]
 
 const update = on<Event, Data>()
@@ -190,7 +195,7 @@ const stops = { rune: "tool.result", act: ["StopTool", "ReportResult"] } as cons
 const policy = ["requires_approval", "auto_approved", "no_approval_needed"] as const
 const answers = ["approved", "denied", "approval_timeout", "withdrawn"] as const
 const outcomes = ["progress_update", "success", "execution_error", "execution_timeout"] as const
-/** Transitions of a call that has its result: late events are ignored. */
+/** Transitions of a call that already has its result: late events are ignored. */
 const ended = {
   ...illegal("call_requested"),
   ...stale(...policy, ...answers, ...outcomes, "denial_reported", "cancelled")

@@ -1,8 +1,8 @@
 /**
  * ToolResult: converts a result that a run reports into the events that end the call. Pure.
  *
- * A call that did not ask for approval ran by the agent's own policy. A call that the agent's own rules refused never
- * ran. A call that still waits for approval is cancelled, whatever its run reports, because it was never approved.
+ * A call that did not ask for approval was allowed by the agent's own rules. A call that these rules refused never ran.
+ * A call that still waits for approval is cancelled, whatever its run reports, because it was never approved.
  */
 import type * as ToolMachine from "./ToolMachine.ts"
 import { excerpt } from "../run/LogExcerpt.ts"
@@ -18,7 +18,7 @@ export interface Call {
   readonly waits: boolean
 }
 
-/** The recorded approver of a call that the agent decided without the user. */
+/** Recorded as the approver of a call that the agent allowed without asking the user. */
 export const OWN = "the agent's own rules"
 
 const CALLED_OFF: ReadonlySet<ToolMachine.Status> = new Set(["cancelled", "denied", "unknown"])

@@ -1,6 +1,6 @@
 /**
- * ToolsState: the tool calls of one agent: open calls, recently ended calls, and late answers that can still be used. A
- * pure fold.
+ * ToolsState: the tool calls of one agent: open calls, recently ended calls, and late answers that can still be used.
+ * Pure: computed from the log.
  */
 import { HashMap, Option } from "effect"
 import type { Question } from "../../runs/Question.ts"
@@ -23,7 +23,7 @@ export interface Call {
   readonly asked?: boolean
   /** The arguments of the call, as JSON text. */
   readonly arguments: string
-  /** Hash that is equal for equal calls. */
+  /** Hash of the call; equal calls have equal hashes. */
   readonly key: string
   /** Why the user is asked; null if the user is not asked. */
   readonly reason: string | null
@@ -50,16 +50,16 @@ export interface Summary {
 interface Due {
   readonly callId: string
   readonly entered: number
-  /** Start of the time limit, ms since the epoch. `at`: its end. */
+  /** When the time limit of this state started, ms since the epoch. `at`: when it ends. */
   readonly since: number
   readonly at: number
 }
 
-/** Number of times that each call was made in the newest turn, by the call's key. */
+/** How often each call was made in the newest turn, by the key of the call. */
 interface Made {
   readonly turnId: string
   readonly times: HashMap.HashMap<string, number>
-  /** The most repeated call, if it was repeated often enough to notify the user. */
+  /** The call that was repeated most, if it was repeated often enough to notify the user. */
   readonly most: { readonly tool: string; readonly times: number } | undefined
 }
 
@@ -76,7 +76,7 @@ export interface ToolsState {
   readonly results: ReadonlyArray<Summary>
   /** Recently ended calls with their outcome, to explain why a late answer is rejected. */
   readonly ended: ReadonlyArray<readonly [callId: string, became: string]>
-  /** Late answers, which arrived after the call's run had ended, by the call's key. */
+  /** Late answers, by the key of the call. They arrived after the call's run had ended. */
   readonly grants: HashMap.HashMap<string, Grant>
 }
 
@@ -94,7 +94,7 @@ export const fresh: ToolsState = {
   grants: HashMap.empty()
 }
 
-/** New id for a call that requests approval although it was recorded as running. Each call can do this once. */
+/** New id for a call that was recorded as running and then requests approval. Each call can do this once. */
 export const lateName = (callId: string): string => `${callId}a`
 
 export const unborn: CallSnapshot = { state: "[*]", data: ToolMachine.initial(), entered: 0, seq: 0, at: 0 }
@@ -120,7 +120,7 @@ const ends = (
     ...(state.made === undefined ? {} : { made: state.made }),
     ...(state.answeredAt === undefined ? {} : { answeredAt: state.answeredAt }),
     open,
-    // the next call may have waited for the end of this call
+    // calls may run one after another: the next call's time starts when this call ends
     due: next?.snapshot.state === "pending_call" ? timed(due, next, Math.max(next.snapshot.at, snapshot.at)) : due,
     counts: count > 0 ? HashMap.set(state.counts, turnId ?? "", count) : HashMap.remove(state.counts, turnId ?? ""),
     results:
@@ -137,7 +137,7 @@ const ends = (
   }
 }
 
-/** The oldest open call of the turn. An agent that runs one call at a time runs this call. */
+/** The oldest open call of the turn. An agent that runs its calls one after another is running this call. */
 const first = (open: ToolsState["open"], turnId: string | null): Call | undefined =>
   HashMap.reduce(open, undefined as Call | undefined, (oldest, call) =>
     call.snapshot.data.turnId === turnId && (oldest === undefined || (call.made ?? 0) < (oldest.made ?? 0))
@@ -196,11 +196,11 @@ export const moved = (
     open: HashMap.set(taken.open, callId, call),
     due: isBehind || before?.snapshot.entered === snapshot.entered ? taken.due : timed(taken.due, call),
     counts: isNew ? HashMap.set(taken.counts, turnId, (get(taken.counts, turnId) ?? 0) + 1) : taken.counts,
-    // a call that replaces another under its late id is not counted again
+    // a call that replaces another under a new id is not counted twice
     ...(isNew && !HashMap.some(taken.open, (one) => lateName(one.callId) === callId)
       ? { made: making(taken.made, turnId, key, snapshot.data.toolName ?? "") }
       : {}),
-    // the first call of a new answer: results of earlier calls are deleted
+    // the first call of a new answer: the results of earlier calls are no longer needed
     results: isNew && get(taken.counts, turnId) === undefined ? [] : taken.results
   }
 }
@@ -216,19 +216,19 @@ export const apply = (state: ToolsState, rune: Rune): ToolsState => {
 export const openCalls = ({ open }: ToolsState): ReadonlyArray<Call> =>
   [...HashMap.values(open)].toSorted((a, b) => a.snapshot.entered - b.snapshot.entered)
 
-/** Whether the call is open or has ended recently. */
+/** Whether the call is open or ended recently. */
 export const knows = ({ ended, open }: ToolsState, callId: string): boolean =>
   HashMap.has(open, callId) || ended.some(([id]) => id === callId)
 
 /** Whether the call waits for the user's answer. */
 export const waits = ({ snapshot }: Call): boolean => snapshot.state === "awaiting_approval"
 
-/** Whether the turn has open calls, and all of them wait for the user, so that nothing executes. */
+/** True if the turn has open calls and all of them wait for the user, so that none is running. */
 export const isStalled = ({ counts, open }: ToolsState, turnId: string | null): boolean =>
   get(counts, turnId ?? "") !== undefined &&
   !HashMap.some(open, (call) => call.snapshot.data.turnId === turnId && !waits(call))
 
-/** Number of equal calls in one turn after which the user is notified. */
+/** How often one call must be repeated in a turn before the user is notified. */
 const MANY = 20
 /** Maximum number of different calls that are counted in one turn. */
 const MAX_MADE = 10_000
@@ -241,13 +241,15 @@ const making = (made: Made | undefined, turnId: string, key: string, tool: strin
   return { turnId, times: HashMap.set(before.times, key, times), most }
 }
 
-/** For example "the same call 20 times: shell"; undefined if the turn repeats no call that often. */
+/**
+ * Describes a repeated call, for example "the same call 20 times: shell"; undefined if no call was repeated that often.
+ */
 export const repeated = ({ made }: ToolsState, turnId: string | null): string | undefined =>
   made?.turnId !== turnId || made?.most === undefined
     ? undefined
     : `the same call ${made.most.times} times: ${made.most.tool}`
 
-/** Deadline of the call in its current state, ms since the epoch; infinite if there is none. */
+/** When the time limit of the call's current state ends, ms since the epoch; infinite if there is no limit. */
 const deadlineOf = ({ snapshot: { data, state } }: Call, since: number): number => {
   const name = ToolMachine.Tool.states[state].timeout
   return name === undefined ? Number.POSITIVE_INFINITY : since + ToolMachine.Tool.timers[name].after(data, since)

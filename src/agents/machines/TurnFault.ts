@@ -1,11 +1,9 @@
-/**
- * TurnFault: decides whether a turn's failed end is an error of the agent's work or has an external cause. Pure.
- */
+/** TurnFault: decides whether a turn failed because of the agent's work or because of an external cause. Pure. */
 import type { TurnOutcome } from "../../domain/AgentPort.ts"
 import type { Said } from "../../core/event-log/EventKinds.ts"
 import { readTurn } from "./TurnKinds.ts"
 
-/** Reason for the end of a turn that was running when agentd stopped. */
+/** The reason that is logged for a turn that was running when agentd stopped. */
 export const LOST = "agentd was stopped while it ran"
 
 export const NOT_ITS_FAULT: ReadonlySet<string> = new Set([

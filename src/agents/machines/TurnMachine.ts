@@ -10,7 +10,7 @@ import { define, evolve, illegal, on, postpone, type Snapshot, stale, to } from 
 
 export type State = "idle" | "streaming" | "tool_executing" | "completed" | "interrupted" | "error"
 
-/** The source of a turn's input. `own`: the run started the turn by itself. */
+/** Where the input of a turn comes from. `own`: the run started the turn by itself. */
 export const Source = Schema.Literals(["resume", "steer", "queue", "own"])
 export type Source = typeof Source.Type
 
@@ -30,7 +30,7 @@ export const Event = Schema.Union([
     agentId: Schema.String,
     input: Schema.String,
     source: Source,
-    /** Ids of the messages in the input. If a crash ends the turn, they are queued again under the same ids. */
+    /** Ids of the messages in the input. If a crash ends the turn, the messages are queued again under the same ids. */
     messageIds: Schema.Array(Schema.String),
     graceMillis,
     run,
@@ -46,12 +46,12 @@ export const Event = Schema.Union([
     message: Schema.String,
     /** True if the turn's messages are queued again. */
     retry: Schema.optional(Schema.Boolean),
-    /** The part of the answer that arrived before a limit ended it. */
+    /** The part of the answer that arrived before a limit ended the turn. */
     partialOutput: Schema.optional(Schema.String),
     /** True if the run's process died. The agent is then disconnected until its worker is ready for the next run. */
     died: Schema.optional(Schema.Boolean)
   }),
-  /** Every call has its result. `continue`: the provider is called again. */
+  /** Every call has its result. `continue`: true if the provider is called again. */
   Schema.TaggedStruct("tools_finished", {
     turnId,
     results: Schema.Array(Schema.Unknown),
@@ -67,7 +67,7 @@ export const Event = Schema.Union([
     retry: Schema.optional(Schema.Boolean)
   }),
   Schema.TaggedStruct("interrupt", {
-    /** If omitted, the active turn is interrupted. */
+    /** Id of the turn to interrupt; if omitted, the active turn. */
     turnId: Schema.optional(turnId),
     by: Schema.String,
     reason: Schema.String,
@@ -77,13 +77,16 @@ export const Event = Schema.Union([
     drops: Schema.optional(Schema.Array(Schema.String)),
     partialOutput: Schema.optional(Schema.String)
   }),
-  /** New input that does not wait for the turn's end. `turnId`: id of the turn that starts if no turn is active. */
+  /**
+   * A steering message: new input that does not wait for the turn's end. `turnId`: id of the turn that starts if no
+   * turn is active.
+   */
   Schema.TaggedStruct("steer", {
     turnId,
     agentId: Schema.String,
     input: Schema.String,
     messageIds: Schema.Array(Schema.String),
-    /** The turn that is interrupted by the steer; omitted only in older logs. */
+    /** Id of the turn that the steering message interrupts; omitted only in older logs. */
     from: Schema.optional(turnId),
     partialOutput: Schema.optional(Schema.String),
     graceMillis,
@@ -95,7 +98,7 @@ export const Event = Schema.Union([
 export type Event = typeof Event.Type
 
 export type Action =
-  /** Stops the provider's stream and the tool calls at the next safe boundary. */
+  /** Stops the provider's answer and the tool calls at the next safe boundary. */
   | { readonly _tag: "StopWork"; readonly turnId: string | null }
   | { readonly _tag: "ForceStopWork"; readonly turnId: string | null }
 
@@ -112,14 +115,14 @@ export interface Data {
   readonly turnId: string | null
   readonly agentId: string | null
   readonly messageIds: ReadonlyArray<string>
-  /** Ids of messages that are not finished. If no turn is active, they are queued again. */
+  /** Ids of messages that have not been answered. If no turn is active, they are queued again. */
   readonly unfinished: ReadonlyArray<string>
   /** The end of the last turn; null while a turn is active and before the first turn. */
   readonly ended: { readonly outcome: Outcome; readonly reason: string | null; readonly died?: true } | null
   /** Ms since the epoch. */
   readonly startedAt: number | null
   readonly pendingCalls: ReadonlyArray<string>
-  /** The input that a steer provides for the next turn; null if there is none. */
+  /** The input of a steering message, for the next turn; null if there is none. */
   readonly steer: Steer | null
   readonly graceMillis: number
 }
@@ -148,14 +151,16 @@ export const kinds = [
 ] as const
 export type Kind = (typeof kinds)[number]
 
-/** Kinds that no fold reads, because their transitions change neither state nor data. */
+/** Rune kinds that are not needed to rebuild the state: their transitions change neither state nor data. */
 export const lazy: ReadonlyArray<Kind> = ["turn.assistant_delta"]
 
-/** Interval of the sweep for lost turns, ms. `SWEEP_AGE`: minimum age of a turn without a live run that it ends, ms. */
+/**
+ * How often lost turns are searched, ms. `SWEEP_AGE`: how old a turn without a live run must be before it is ended, ms.
+ */
 export const SWEEP_INTERVAL = 60_000
 export const SWEEP_AGE = 300_000
 
-/** Whether the sweep may end the turn. `live`: a live run works on the turn. */
+/** Whether the search for lost turns may end this turn. `live`: a live run works on the turn. */
 export const sweepable = (state: State, data: Data, now: number, live: boolean): boolean =>
   (state === "streaming" || state === "tool_executing") && !live && now - (data.startedAt ?? now) > SWEEP_AGE
 
@@ -175,16 +180,16 @@ export const nextOf = <A extends { readonly source: Source; readonly messages: R
 
 const update = on<Event, Data>()
 
-/** Finalizes a turn that has nothing left to stop. The rune that ends the turn also finalizes it. */
+/** Finalizes a turn whose work has already stopped. The rune that ends the turn also finalizes it. */
 const finalize = (data: Data): Event => ({ _tag: "turn_finalized", turnId: data.turnId ?? "" })
 
-/** Combines two steers that arrive before the next turn into one input. */
+/** Combines two steering messages that arrive before the next turn into one input. */
 const added = (before: Steer | null, { turnId, input, messageIds }: Steer): Steer =>
   before === null
     ? { turnId, input, messageIds }
     : { turnId, input: `${before.input}\n\n${input}`, messageIds: [...before.messageIds, ...messageIds] }
 
-/** Whether the new turn is the turn of the steer, or carries the steer's messages. */
+/** Whether the new turn was started by the steering message, or carries its messages. */
 const takes = (
   { messageIds, turnId }: { readonly turnId: string; readonly messageIds: ReadonlyArray<string> },
   steer: Steer
@@ -197,7 +202,7 @@ const over = (data: Data, outcome: Outcome, reason: string | null, again: boolea
   unfinished: again ? data.unfinished : []
 })
 
-/** Maximum length of the field `input`, characters. The event contains longer inputs in full. */
+/** Maximum length of the field `input`, characters. The event itself contains the whole input. */
 const MAX_SHOWN = 64 * 1024
 
 const excerpt = (input: string | undefined): string | undefined =>
@@ -226,7 +231,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
   rune: "turn.finalized",
   fenced: (data, event) => {
     if (event._tag === "start_turn") return false
-    // interrupted work is continued first; the messages of the steer wait in the inbox
+    // interrupted work continues first; the steering messages wait in the inbox
     if (event._tag === "steer") {
       return event.from === undefined ? data.ended !== null && data.unfinished.length > 0 : event.from !== data.turnId
     }
@@ -323,7 +328,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
     "turn.finalized": (data) => ({ turn_id: data.turnId })
   },
   states: {
-    /** Looks for the next turn's input: first `data.steer`, then the waiting messages that `nextOf` selects. */
+    /** Selects the next turn's input: first `data.steer`, then the waiting messages that `nextOf` returns. */
     idle: { enter: "TakeNext" },
     streaming: { enter: "StreamResponse" },
     tool_executing: { enter: "RunTools" },
@@ -375,6 +380,6 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
   }
 })
 
-/** Older versions of agentd wrote an extra rune for a turn that was already finalized. */
+/** Accepts an extra rune that older versions of agentd wrote for a turn that was already finalized. */
 export const evolveTurn = (snapshot: Snapshot<State, Data>, rune: Rune): Snapshot<State, Data> =>
   rune.kind === "turn.finalized" && snapshot.state === "idle" ? snapshot : evolve(Turn, snapshot, rune)

@@ -15,11 +15,11 @@ export const Message = Schema.Struct({
   from: Schema.String,
   text: Schema.String,
   urgent: Schema.Boolean,
-  /** True for a message of a channel or plan. It gets its own turn, and its sender repeats it after an error. */
+  /** True for a message from a channel or plan. It gets its own turn, and its sender repeats it after an error. */
   alone: Schema.optional(Schema.Boolean),
   /** True if the message goes first in the queue and interrupts the current turn. */
   steer: Schema.optional(Schema.Boolean),
-  /** For a message of an agent: number of agent messages in the chain that led to it; 0 if a user started it. */
+  /** For a message from an agent: how many messages from agents led to it, one after another. */
   hops: Schema.optional(Schema.Int),
   /** For a message that was queued again: the original id, under which the log contains the text. */
   first: Schema.optional(Schema.String),
@@ -33,7 +33,7 @@ export type Message = typeof Message.Type
 /** Why a turn got no answer. */
 export const End = Schema.Struct({
   turnId: Schema.String,
-  /** For example "refusal", "max_tokens" or "max_turns". */
+  /** The stop reason, for example "refusal", "max_tokens" or "max_turns". */
   errorType: Schema.String,
   reason: Schema.String,
   /** Ms since the epoch. */
@@ -46,13 +46,13 @@ export interface UnansweredMessages extends End {
 }
 
 export interface Kept {
-  /** Oldest first. */
+  /** Stored messages, oldest first. */
   readonly dropped: ReadonlyArray<UnansweredMessages>
-  /** Number of older messages that were deleted. */
+  /** Number of older messages, which are no longer stored. */
   readonly more: number
 }
 
-/** Maximum number of dropped messages stored for one agent. `MAX_CHARACTERS` limits the length of their texts. */
+/** Maximum number of dropped messages stored for one agent. `MAX_CHARACTERS`: their maximum total length. */
 export const MAX_DROPPED = 100
 const MAX_CHARACTERS = 2 * 1024 * 1024
 
@@ -61,7 +61,7 @@ export const none: Kept = { dropped: [], more: 0 }
 /** The reason for a withheld message: agents sent each other too many messages without a message from the user. */
 export const resting = ({ at }: Message, reason: string): End => ({ turnId: "", errorType: "circle", reason, at })
 
-/** The newest message is stored regardless of its size. */
+/** Removes the oldest messages beyond the limits. The newest message is kept regardless of its size. */
 export const add = ({ dropped, more }: Kept, messages: ReadonlyArray<Message>, end: End): Kept => {
   const { at, errorType, reason, turnId } = end
   const all = [...dropped, ...messages.map((message) => ({ message, turnId, errorType, reason, at }))]
@@ -93,5 +93,5 @@ export const endOf = (event: TurnMachine.Event, turnId: string, now: number): En
   }
 }
 
-/** Author of an interrupt that no user requested. */
+/** Recorded as the author of an interrupt that no user requested. */
 export const BY_ITSELF = "the agent"

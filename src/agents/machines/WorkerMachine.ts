@@ -26,7 +26,7 @@ export type State =
 /** Limits from the config. */
 export const Terms = Schema.Struct({
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
-  /** Durations in ms. */
+  /** Waits between runs after errors; durations in ms. */
   backoff: Schema.Struct({
     base: Schema.Finite,
     factor: Schema.Finite,
@@ -46,16 +46,19 @@ export const Event = Schema.Union([
     messageIds: Schema.Array(Schema.String),
     /** Ms since the epoch. */
     at: Schema.Finite,
-    /** The run's backend, if the current or previous backend is a fallback. `because`: why the backend changed. */
+    /**
+     * The backend of the run. Set only if this backend or the previous one is a fallback. `because`: why the backend
+     * changed.
+     */
     fallback: Schema.optional(
       Schema.Struct({
         index: Schema.Int,
         because: Schema.optional(Schema.String),
-        /** True if the run continues the conversation of the previous backend. */
+        /** True if the run continues the session of the previous backend. */
         keeps: Schema.optional(Schema.Boolean)
       })
     ),
-    /** Limits of the current config; omitted if the worker already uses them. */
+    /** Limits in the current config; omitted if the worker already uses them. */
     terms: Schema.optional(Terms)
   }),
   Schema.TaggedStruct("SessionStarted", {
@@ -71,8 +74,8 @@ export const Event = Schema.Union([
     worked: Schema.optionalKey(Schema.Boolean)
   }),
   /**
-   * A signal without text; the message is in the inbox. `messageId` null: the user ends the run, and its messages are
-   * dropped. `runId`: the run to end; omitted only in older logs.
+   * Announces an urgent message; its text is in the inbox. `messageId` null: the user ends the run, and its messages
+   * are dropped. `runId`: the run to end; omitted only in older logs.
    */
   Schema.TaggedStruct("UrgentMessage", {
     messageId: Schema.NullOr(Schema.String),
@@ -87,7 +90,10 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
-/** The worker event in a turn's rune: a run starts or ends together with the turn. Undefined for other runes. */
+/**
+ * The event that a turn's rune causes in this machine: a run starts or ends together with the turn. Undefined for other
+ * runes.
+ */
 export const joins = (rune: Said): Event | undefined => {
   const event = readTurn(rune)?.payload.event
   if (rune.kind === "turn.started" && event?._tag === "start_turn" && event.run !== undefined) {
@@ -106,7 +112,10 @@ export const seqIn = (rune: Said): number | undefined => {
 export type Action =
   | { readonly _tag: "StorePrompt"; readonly prompt: string; readonly runId: string }
   | { readonly _tag: "IncrementSession"; readonly sessionSeq: number }
-  /** In this order: interrupt, grace period, SIGTERM to the process group, grace period, SIGKILL to all processes. */
+  /**
+   * Ends the run in this order: interrupt, grace period, SIGTERM to the process group, grace period, SIGKILL to all
+   * processes.
+   */
   | { readonly _tag: "CancelSession"; readonly runId: string | null }
   | { readonly _tag: "ForceStopSession"; readonly runId: string | null }
   | { readonly _tag: "LogFatal"; readonly message: string; readonly remedy: string }
@@ -115,7 +124,7 @@ export interface Data {
   /** An agent in mode `loop` always has work; an agent in mode `inbox` waits for messages. */
   readonly mode: "inbox" | "loop"
   readonly limits: Backoff.Limits
-  /** `by`: the counter that determines the wait: `failures` since the last answer (default), or consecutive errors. */
+  /** `by`: which counter determines the wait: `failures` since the last answer (default), or consecutive errors. */
   readonly backoff: Terms["backoff"]
   readonly graceMillis: number
   readonly cwd: string | null
@@ -133,7 +142,7 @@ export interface Data {
   /** Null if no run is spawning. */
   readonly prompt: string | null
   /**
-   * Ids of the messages in the newest prompt. Stored until a run ends successfully, so that interrupted work can
+   * Ids of the messages in the newest prompt. Kept until a run ends successfully, so that interrupted work can
    * continue.
    */
   readonly messageIds: ReadonlyArray<string>
@@ -141,22 +150,27 @@ export interface Data {
   readonly cutShort: string | null
   /** When the newest prompt was ready, ms since the epoch. */
   readonly lastRunAt: number | null
-  /** Null if there is no limit. */
+  /** Maximum number of runs per hour; null if there is no limit. */
   readonly maxRunsPerHour: number | null
-  /** Start times in the last hour, as many as the limit needs. */
+  /** Start times of runs in the last hour. Only as many are kept as the limit needs. */
   readonly recentRuns: ReadonlyArray<number>
   readonly consecutiveErrors: number
   readonly totalErrors: number
-  /** Failed runs and provider outages since a turn last got an answer. The start of a run does not reset the number. */
+  /**
+   * Number of failed runs and provider outages since a turn last got an answer. A new run does not reset the number.
+   */
   readonly failures: number
   readonly lastError: string | null
-  /** Consecutive uncounted ends of runs, except those caused by quotas, outages, logins and stops of agentd. */
+  /**
+   * Number of consecutive ends that are not errors by themselves. Ends caused by quotas, outages, logins and stops of
+   * agentd are not included.
+   */
   readonly uncounted: { readonly reason: UncountedReason | null; readonly count: number }
-  /** Consecutive runs that were lost because agentd ended, without an answer. Absent if there are none. */
+  /** Number of consecutive runs that were lost because agentd ended, without an answer. Absent if there are none. */
   readonly taken?: number
   /**
-   * When the worker may continue after an uncounted end, ms since the epoch; 0 if unknown. Null after a counted end,
-   * and after an outage whose end is unknown.
+   * When the worker may continue after an end that is not an error, ms since the epoch; 0 if unknown. Null after an
+   * error, and after an outage whose end is unknown.
    */
   readonly uncountedUntil: number | null
   /** Why the worker stopped permanently, and the remedy; null if it did not, or if an operator stopped it. */
@@ -165,12 +179,12 @@ export interface Data {
 }
 
 /**
- * Number of consecutive uncounted ends that is an error. Ends by quotas, outages, logins and stops of agentd are
- * exempt.
+ * Number of consecutive ends, none of them an error by itself, that together count as one error. Ends caused by quotas, outages, logins and
+ * stops of agentd are exempt.
  */
 export const UNCOUNTED_LIMIT = 5
 /**
- * Number of consecutive ends of agentd during unanswered runs after which the agent's runs are suspected as the cause.
+ * If agentd ends this often in a row during runs that gave no answer, the agent's runs are suspected as the cause.
  */
 export const TAKEN_LIMIT = 20
 
@@ -222,7 +236,10 @@ const gone = (data: Data, cutShort: string | null): Data => ({
   cutShort
 })
 
-/** Selects the session for a new backend: the backend's own, or the previous backend's if they share it. */
+/**
+ * Selects the session for a new backend: the last session of this backend, or that of the previous backend if they
+ * share sessions.
+ */
 const movedTo = (
   data: Data,
   { index, keeps }: { readonly index: number; readonly keeps?: boolean | undefined }
@@ -240,7 +257,7 @@ const movedTo = (
 
 const HOUR = 3_600_000
 
-/** Start times in the last hour, including `at`, as many as the limit needs. */
+/** Start times of runs in the last hour, including `at`. Only as many are kept as the limit needs. */
 const recent = (data: Data, at: number): ReadonlyArray<number> =>
   data.maxRunsPerHour === null
     ? []
@@ -259,7 +276,7 @@ export const dueAt = ({ lastRunAt, recentRuns }: Data, { interval, maxRunsPerHou
   return first === undefined ? spaced : Math.max(spaced, first + HOUR)
 }
 
-/** Later waits depend on this count. */
+/** Adds one failure, which makes later waits longer. */
 const stumbled = (data: Data): Data => ({ ...data, failures: data.failures + 1 })
 
 /** Resets the count of runs that were lost because agentd ended. */
@@ -292,7 +309,7 @@ const giveUp = (data: Data) => ({
   remedy: "Fix the last error, then start the agent again."
 })
 
-/** Null if the run ended successfully. */
+/** The reason why the run ended; null if it ended successfully. */
 const reasonOf = (outcome: Outcome): string | null => {
   switch (outcome._tag) {
     case "Success":
@@ -310,7 +327,7 @@ const reasonOf = (outcome: Outcome): string | null => {
   }
 }
 
-/** Counts an end that is normally not an error. Too many consecutive ends of this type are an error. */
+/** Counts an end that is not an error by itself. Too many of these in a row are an error. */
 const uncount = (data: Data, reason: UncountedReason, until: number | undefined): Data => {
   const count = data.uncounted.count + 1
   return count >= UNCOUNTED_LIMIT
@@ -319,8 +336,8 @@ const uncount = (data: Data, reason: UncountedReason, until: number | undefined)
 }
 
 /**
- * Counts a run that was lost because agentd ended. That is no error of the agent, but the waits grow: the run itself
- * may have ended agentd, and would do so repeatedly.
+ * Counts a run that was lost because agentd ended. That is no error of the agent, but the waits grow, because the run
+ * itself may be what ends agentd each time.
  */
 const take = (data: Data, { taken = 0 }: Data): Data => {
   const count = taken + 1
@@ -333,7 +350,7 @@ const take = (data: Data, { taken = 0 }: Data): Data => {
   }
 }
 
-/** Ends a run in `Spawning` or `Running`. The outcome determines the counters. */
+/** Ends a run in `Spawning` or `Running`. The outcome determines which counters change. */
 const counted = (before: Data, outcome: Outcome): Data => {
   const data = untaken(gone(before, reasonOf(outcome)))
   switch (outcome._tag) {
@@ -356,7 +373,7 @@ const counted = (before: Data, outcome: Outcome): Data => {
       if (reason === "quota") return { ...data, uncountedUntil: until ?? 0 }
       if (reason === "taken") return take(data, before)
       if (reason === "unavailable" || reason === "auth") return { ...stumbled(data), uncountedUntil: until ?? null }
-      // a session that is full cannot be continued
+      // a session whose context is full cannot be continued
       if (reason === "overflow") return uncount({ ...data, sessionId: null }, reason, until)
       return uncount(data, reason, until)
     }
@@ -364,7 +381,8 @@ const counted = (before: Data, outcome: Outcome): Data => {
 }
 
 /**
- * Wait after a run's end, ms. Depends on the larger of consecutive errors and failures; a start resets only the errors.
+ * Wait after a run's end, ms. Depends on the consecutive errors or on the failures, whichever are more; a start resets
+ * only the errors.
  */
 const cooldown = (data: Data, at: number): number => {
   const { backoff, cwd, limits, taken = 0, totalErrors, uncountedUntil } = data
@@ -387,7 +405,7 @@ const exited = {
   ]
 } as const
 
-/** Transitions in all states except the final one. States with a run to end use `live`. */
+/** Transitions that all states except the final one have. States with a run that must be ended use `live`. */
 const always = {
   OperatorStop: to("Stopped", { set: "stop" }),
   FatalError: to("Stopped", { set: "fail", act: ["LogFatal"] })
@@ -396,7 +414,7 @@ const live = {
   OperatorStop: to("Stopped", { set: "stop", act: ["CancelSession"] }),
   FatalError: to("Stopped", { set: "fail", act: ["LogFatal", "CancelSession"] })
 }
-/** Ignored in these states, because the next prompt reads the inbox anyway. */
+/** Events that are ignored in these states, because the next prompt reads the inbox anyway. */
 const signals = stale("UrgentMessage", "WorkArrived")
 const past = stale("SessionExited", "GraceExceeded")
 

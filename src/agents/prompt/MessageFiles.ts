@@ -2,9 +2,9 @@
  * MessageFiles: stores the contents of files that are attached to messages. Each content is stored once under its hash,
  * in a folder that only agentd's user can read (files 0600, the folder 0700).
  *
- * Guarantees: A content is complete, matches its hash and is on disk before a message can refer to it. A content is not
- * removed if a message needs it or if it was stored recently. Contents and incomplete uploads are limited in number and
- * size. Contents of messages that were never sent are removed.
+ * Guarantees: Before a message can refer to a content, the content is complete, matches its hash and is on disk. A
+ * content is not removed if a message needs it or if it was stored recently. Contents and incomplete uploads are
+ * limited in number and size. Contents of messages that were never sent are removed.
  */
 import { Effect, FileSystem } from "effect"
 import { createHash } from "node:crypto"
@@ -19,10 +19,10 @@ import { refuse } from "../../domain/Messages.ts"
 export const MAX_TOTAL = 512 * 1024 * 1024
 export const MAX_COUNT = 4_096
 export const MAX_COMING = 8
-/** How long a content is kept for a message that has not arrived yet, ms. */
+/** How long a content is kept while the message that refers to it has not arrived, ms. */
 export const GRACE = 600_000
 
-/** A part of a content. An empty part only asks how many bytes were received. */
+/** A part of a content. With an empty part, the sender asks how many bytes have been received. */
 export interface Piece {
   readonly sha256: string
   /** Size of the complete content, bytes. */
@@ -54,11 +54,11 @@ export const gone = (filename: string) =>
 export class MessageFiles {
   private readonly disk: FileSystem.FileSystem
   private readonly folder: string
-  /** Size of each stored content, bytes, by hash. */
+  /** Size in bytes of each stored content, by the content's hash. */
   private readonly kept = new Map<string, number>()
   /** Incomplete uploads, oldest first. */
   private readonly coming = new Map<string, Coming>()
-  /** For each recently used content: when it may be removed (monotonic clock, ms). */
+  /** When each recently used content may be removed (monotonic clock, ms). */
   private readonly fresh = new Map<string, number>()
 
   constructor(disk: FileSystem.FileSystem, folder: string) {
@@ -97,7 +97,8 @@ export class MessageFiles {
         "Wait until agents have answered their messages, or discard unanswered messages: agentd waiting"
       )
     const coming = this.coming.get(sha256) ?? { size, pieces: [], has: 0 }
-    // a repeated or concurrent part: the sender gets the number of received bytes, and continues from there
+    // a repeated or concurrent part: the reply tells the sender how many bytes have been received, so it continues
+    // there
     if (at !== coming.has || coming.size !== size || data.length === 0) return coming.has
     if (at + data.length > size)
       return yield* refuse("invalid", "The file is longer than its announced size.", "Send it again.")
@@ -142,7 +143,7 @@ export class MessageFiles {
     )
   }
 
-  /** Describes a file whose content is stored, and keeps the content until its message arrives. */
+  /** Returns the description of a stored file, and keeps the file's content until the message arrives. */
   readonly describe = Effect.fnUntraced(
     { self: this },
     function* (this: MessageFiles, filename: string, sha256: string) {
@@ -205,7 +206,7 @@ export class MessageFiles {
   )
 }
 
-/** For use without a disk: stores nothing. */
+/** A stand-in for use without a disk: it stores nothing. */
 export const memory = (): MessageFiles => new MessageFiles(FileSystem.makeNoop({}), "")
 
 export const make = (folder: string) =>

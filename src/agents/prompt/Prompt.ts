@@ -17,12 +17,12 @@ import type * as Inbox from "../machines/Inbox.ts"
 import { known, type Message } from "../machines/Inbox.ts"
 import { isTurnLimit } from "../../domain/SpendingLimits.ts"
 
-/** Maximum size of the prompt in the log, bytes; well below the size limit of a rune. */
+/** Maximum size in the log of a prompt without the agent's instructions, bytes; well below the size limit of a rune. */
 export const MAX_PROMPT_BYTES = 512 * 1024
-/** Maximum size of a prompt with the agent's instructions, bytes. A larger rune would be rejected. */
+/** Maximum size in the log of a prompt with the agent's instructions, bytes. The log would reject a larger rune. */
 export const MAX_KEPT_BYTES = 960 * 1024
 
-/** Maximum size of a prompt as a program argument, bytes: below the system's limit, with room for file names. */
+/** Maximum size of a prompt that is passed as a program argument, bytes. The system's limit also covers file names. */
 const MAX_ARGUMENT_BYTES = 120 * 1024
 
 /** Maximum prompt size that all backends of the agent accept, bytes. */
@@ -40,22 +40,22 @@ export interface Parts {
   readonly instructions: string | undefined
   /** The permanent task of an agent in mode `loop`. */
   readonly task: string | undefined
-  /** Why the last run ended early; undefined if it ended successfully. */
+  /** Why the last run ended early; undefined if it ended successfully or if there was none. */
   readonly lastRun: string | undefined
   /** Messages that the last run carried and did not finish, oldest first. `waiting`: the messages after them. */
   readonly unfinished: ReadonlyArray<Message>
   readonly waiting: ReadonlyArray<Message>
-  /** A unique id of this prompt, from which the mark of its frames is derived. */
+  /** Unique id of this prompt. The random mark of the prompt's frames is derived from it. */
   readonly drawn: string
-  /** Maximum size, bytes. Messages beyond this size wait for a later run. */
+  /** Maximum size of the prompt, bytes. Messages that do not fit wait for a later run. */
   readonly most?: number
-  /** Whether a user's slash command is passed to the agent unchanged. */
+  /** True if a user's slash command is passed to the agent unchanged. */
   readonly commands?: boolean
 }
 
 export interface Prompt {
   readonly text: string
-  /** Ids of the messages in the text, unfinished messages first. */
+  /** Ids of the messages in the prompt, unfinished messages first. */
   readonly messageIds: ReadonlyArray<string>
 }
 
@@ -81,7 +81,7 @@ const numbered = (messages: ReadonlyArray<Message>): ReadonlyArray<MessageFrame.
   })
 }
 
-/** The files of an input with these messages, in the order of their numbers. */
+/** The files of all messages in an input, in the order of their numbers. */
 export const filesOf = (inbox: Inbox.Data, messageIds: ReadonlyArray<string>): ReadonlyArray<AttachedFile> => {
   const files = new Map(known(inbox).map((message) => [message.messageId, message.files ?? []]))
   return messageIds.flatMap((messageId) => files.get(messageId) ?? [])
@@ -93,7 +93,7 @@ const textOf = (head: ReadonlyArray<string>, messages: ReadonlyArray<Message>, d
 
 /**
  * Selects the messages of a turn from the waiting messages, oldest first. A message with `alone` gets its own turn.
- * Other messages share a turn, if they fit after `size` bytes.
+ * Other messages share a turn if they fit into the prompt, of which `size` bytes are already used.
  */
 const chosen = (
   waiting: ReadonlyArray<Message>,
@@ -116,23 +116,26 @@ const chosen = (
   return waiting.filter((message) => taken.has(message))
 }
 
-/** The start of a slash command of a coding agent, such as /compact. */
+/** Pattern for the start of a slash command of a coding agent, such as /compact. */
 const COMMAND = /^\/[a-z][\w:.-]{0,99}(?=\s|$)/i
 
 const isCommand = ({ files = [], from, text }: Message): boolean =>
   files.length === 0 && MessageFrame.isPerson(from) && COMMAND.test(text)
 
-/** Messages before the first slash command. If the command is first, only the command, because it gets its own turn. */
+/**
+ * The messages before the first slash command. If the first message is a command, only that: a command gets its own
+ * turn.
+ */
 const beforeCommand = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
   const at = messages.findIndex(isCommand)
   return at < 0 ? messages : messages.slice(0, Math.max(1, at))
 }
 
-/** Describes an early end, reduced to one line because the reason may contain text from outside. */
+/** Describes why a run ended early, in one line, because the reason can contain text from outside. */
 const endedEarly = (reason: string): string =>
   `ended early: ${MessageFrame.line(reason).replace(/\.$/, "")}. Take up its work again.`
 
-/** Whether a run's prompt is only a slash command, and therefore does not introduce the agent. */
+/** Whether a run's prompt is only a slash command. Such a prompt does not introduce the agent. */
 export const isBare = (prompt: string): boolean => COMMAND.test(prompt)
 
 export const introduction = ({
@@ -144,7 +147,7 @@ export const introduction = ({
     (part) => part !== ""
   )
 
-/** Messages that a run's first turn may carry together: all before the first slash command. */
+/** Messages that the first turn of a run can carry together: all messages before the first slash command. */
 const plain = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
   const at = messages.findIndex(isCommand)
   return at < 0 ? messages : messages.slice(0, at)
@@ -171,14 +174,14 @@ export const assemble = ({ commands = false, ...given }: Parts): Prompt => {
 
 type Turned = Pick<TurnMachine.Data, "ended" | "messageIds" | "unfinished">
 
-/** Messages that wait for the next turn, without those of the last turn, which the inbox may still list. */
+/** Messages that wait for the next turn. The inbox may still list messages of the last turn: these are left out. */
 export const queued = ({ waiting }: Inbox.Data, { messageIds }: Turned): ReadonlyArray<Message> =>
   waiting.filter(({ messageId }) => !messageIds.includes(messageId))
 
 export const unfinishedOf = (inbox: Inbox.Data, { unfinished }: Turned): ReadonlyArray<Message> =>
   known(inbox).filter(({ messageId }) => unfinished.includes(messageId))
 
-/** Waiting messages that steer. `left`: ids of the messages of a steer in an older log. */
+/** Waiting steering messages. `left`: ids of steering messages in an older log. */
 const steering = (waiting: ReadonlyArray<Message>, left: ReadonlyArray<string>): ReadonlyArray<Message> =>
   waiting.filter(({ messageId, steer }) => steer === true || left.includes(messageId))
 
@@ -202,7 +205,7 @@ export const followUp = (
   if (source === undefined) return { input: "", messageIds: [], source: "queue" }
   const isAgain = source.source === "resume"
   const fitting = commands ? beforeCommand(source.messages) : source.messages
-  // a user's reply after a turn reached its limit is sent together with the messages of that turn
+  // if a user replies after a turn reached its limit, the turn's messages are sent again with the reply
   const word = isTurnLimit(turn.ended?.reason) ? waiting.filter(({ from }) => MessageFrame.isPerson(from)) : []
   const messages = isAgain ? [...source.messages, ...word] : chosen(fitting, sizeOf(introduced.join("\n\n")), true)
   const [first] = messages

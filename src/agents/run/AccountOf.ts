@@ -1,8 +1,8 @@
 /**
  * AccountOf: the provider and the account that a backend uses, according to its config. Pure.
  *
- * Guarantees: The account contains the location of a key, never the key. A program that may not use a model at all has
- * no account.
+ * Guarantees: The account contains the location of a key, never the key. A program that is not allowed to use a model
+ * has no account.
  */
 import type { BackendConfig, Provider } from "../../config/BackendConfig.ts"
 import { APIS } from "../../config/BackendConfig.ts"
@@ -14,7 +14,7 @@ interface Key {
   readonly keyFile?: string | undefined
 }
 
-/** The host of a base URL; for the provider's own URL, the name of the API. */
+/** The host of a base URL; if there is none, the name of the provider's API. */
 const hostOf = (api: keyof typeof APIS, baseUrl: string | undefined): string =>
   baseUrl === undefined || !URL.canParse(baseUrl) || baseUrl === APIS[api].url ? api : new URL(baseUrl).host
 
@@ -23,13 +23,11 @@ const keyed = (api: keyof typeof APIS, { baseUrl, keyEnv, keyFile }: Key, otherw
   account: keyFile ?? keyEnv ?? otherwise
 })
 
-/** The program's name without its path, and its arguments, for example "opencode acp". */
+/** A program's name without its path, followed by its arguments, for example "opencode acp". */
 const programOf = ([program = "", ...args]: ReadonlyArray<string>): string =>
   [program.slice(program.lastIndexOf("/") + 1), ...args].join(" ").slice(0, 100)
 
-/**
- * Account name of a program that uses the login of the daemon's user. A program with its own HOME has its own login.
- */
+/** Account of a program that uses the login of the daemon's user. A program with its own HOME has its own login. */
 const LOGIN = "login"
 
 const given = (provider: Provider | undefined): Account | undefined =>

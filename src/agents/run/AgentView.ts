@@ -1,6 +1,6 @@
 /**
  * AgentView: the row of an agent in a list for the user, from the committed state of its machines. Pure. The row
- * depends only on the runes up to `restsOn` and on the inbox.
+ * depends only on the inbox and on the runes up to `restsOn`.
  */
 import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
 import { accountOf } from "./AccountOf.ts"
@@ -39,24 +39,24 @@ export interface Row {
   readonly retries?: LiveRun["retries"]
   /** When the agent's newest question to the user ended, ms since the epoch. */
   readonly answeredAt?: number | undefined
-  /** Model of the run's newest request, and the use of its context window. */
+  /** Model of the run's newest request, and how much of its context window is used. */
   readonly asked?: LiveRun["meter"]["newest"]
   /** Whether the run survives the end of the daemon, so that the next daemon can adopt it. */
   readonly outlives?: boolean | undefined
-  /** Names of resources that the run currently lacks, for example a server that is down. */
+  /** Names of services that the run needs but cannot use now, for example a server that is down. */
   readonly lacks?: ReadonlyArray<string>
   /** The run's current mode, as the agent itself names it. */
   readonly mode?: LiveRun["offers"]["mode"]
   readonly background?: LiveRun["background"]
   readonly trouble?: Standing | undefined
-  /** Usage windows of the agent's account that are nearly exhausted. */
+  /** Usage windows of the agent's account that are almost exhausted. */
   readonly windows?: ReadonlyArray<UsageWindow.Noted>
-  /** Text about a call that the current turn repeats. */
+  /** Describes a call that the current turn has repeated often; undefined if there is none. */
   readonly same?: string | undefined
   readonly allowance?: Allowance | undefined
-  /** Why the agent's limits cannot be enforced for every request. */
+  /** Why the agent's limits cannot be enforced for every request; undefined if they can. */
   readonly gap?: Gap | undefined
-  /** Why the agent's runes could not be folded; undefined if they were. */
+  /** Why the agent's state could not be rebuilt from its runes; undefined if it could. */
   readonly broken: string | undefined
   readonly home?: (Pick<ConversationInfo, "state" | "conversation"> & { readonly since?: number }) | undefined
   /** Ms since the epoch. */
@@ -71,8 +71,8 @@ const LINE = 160
 const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
 
 /**
- * Earliest start of the next run, ms since the epoch, after a cooldown or the minimum interval between runs. Undefined
- * if no wait applies. If the clock was set back, at most the length of the wait from now.
+ * When the cooldown or the minimum interval between runs ends, ms since the epoch; undefined if neither applies. If the
+ * clock was set back, the result is at most one such wait from now.
  */
 export const restsUntil = ({ config, now, worker }: Pick<Row, "config" | "now" | "worker">): number | undefined => {
   if (worker?.state === "CoolingDown")
@@ -95,10 +95,12 @@ const nextAt = (row: Row): number | null => {
   return due > now && hasWork(row) ? due : null
 }
 
-/** Time after which a model without events counts as silent, ms. Its program may be retrying without reporting that. */
+/**
+ * How long a model can send no events before it is shown as silent, ms. Its program may be retrying without a report.
+ */
 const SILENT = 30_000
 
-/** The newest text of the agent's model, if its program reports text. */
+/** The newest text from the agent's model, if its program reports text. */
 const streaming = ({ config, heard, line, now }: Row): string => {
   if (heard?.notice !== undefined) return fewest(heard.notice)
   const silence = heard === undefined ? 0 : now - heard.at
@@ -112,10 +114,10 @@ const doings = ([first, ...more]: Row["calls"]): string => {
   return `${doing(first.tool, first.arguments)}${more.length === 0 ? "" : ` and ${more.length} more`}`
 }
 
-/** A wake-up that is overdue by more than this is ignored, ms. */
+/** How late a scheduled wake-up can be and still be shown, ms. */
 const OVERDUE = 60_000
 
-/** Describes the agent's work outside its turns; undefined if there is none. */
+/** Describes the agent's background work; undefined if there is none. */
 const beside = ({ background = [], now }: Row): string | undefined => {
   const works = background.filter(({ at = now }) => at >= now - OVERDUE)
   const [first] = works
@@ -125,7 +127,7 @@ const beside = ({ background = [], now }: Row): string | undefined => {
   return `works in the background: ${first.kind} ${JSON.stringify(fewest(first.text))}${due}${more}`
 }
 
-/** Text that names the fallback in use; empty if the run uses the agent's own backend. */
+/** Names the fallback backend in use; empty if the run uses the agent's own backend. */
 const standIn = ({ config, worker }: Row): string => {
   const { fallback = 0 } = worker!.data
   if (fallback === 0) return ""
@@ -133,7 +135,7 @@ const standIn = ({ config, worker }: Row): string => {
   return ` (on fallback ${fallback}${account === undefined ? "" : `, ${nameOf(account)}`})`
 }
 
-/** Describes the run's current activity: its current call, or its newest text. */
+/** Describes what the run does now: its current call, or its newest text. */
 const running = (row: Row): string => {
   const { calls, retries, turn } = row
   const asks = calls.filter(({ state }) => state === "awaiting_approval")
@@ -160,7 +162,7 @@ const running = (row: Row): string => {
   }
 }
 
-/** Text about the agent's unanswered messages; undefined if there are none. */
+/** Describes the agent's unanswered messages; undefined if there are none. */
 const unanswered = (row: Row): string | undefined => {
   const held = Inbox.heldBy(row.inbox)
   if (held !== undefined) return `${held.text}: agentd retry ${row.project}/${row.agent}`
@@ -173,7 +175,7 @@ const unanswered = (row: Row): string | undefined => {
   return `${what} got no answer (${last.errorType}): agentd retry ${row.project}/${row.agent}`
 }
 
-/** Text for an idle agent of a paused or suspended project: why it waits, and its unanswered messages. */
+/** For an idle agent of a paused or suspended project: says why the agent waits, and names its unanswered messages. */
 const held = (row: Row): string => {
   const text = `its project is ${row.home!.state}: agentd project resume ${row.home!.conversation}`
   const open = unanswered(row)
@@ -186,20 +188,20 @@ const hasWork = ({ config, inbox, turn }: Row): boolean =>
 const weather = (trouble: Standing): string =>
   `${nameOf(trouble)} ${troubles[trouble.state]}: ${fewest(trouble.message)}`
 
-/** Whether the agent could start a turn now and has work for one. */
+/** True if the agent could start a turn now and has work for one. */
 const isReady = (row: Row): boolean => {
   const { turn, worker } = row
   if (!hasWork(row)) return false
   return worker?.state === "BuildingPrompt" || (worker?.state === "Running" && turn.state === "idle")
 }
 
-/** Whether a problem of the agent's provider is the only thing that prevents the agent's work. */
+/** True if a problem of the agent's provider is the only thing that prevents work. */
 const isKept = (row: Row): boolean => row.trouble !== undefined && isReady(row)
 
-/** The reached limit that prevents the agent's next turn. */
+/** The reached limit that prevents the agent's next turn; undefined if there is none. */
 const reachedBy = (row: Row): Reach | undefined => (isReady(row) ? row.allowance?.reached : undefined)
 
-/** Text about limits that are nearly reached, shown in every state of the agent. */
+/** Describes limits that are almost reached. Shown in every state of the agent. */
 const nearing = ({ allowance, gap, same, windows = [], worker }: Row): string => {
   if (worker === undefined || worker.state === "Stopped") return ""
   const all = allowance?.near ?? []
@@ -214,17 +216,17 @@ const nearing = ({ allowance, gap, same, windows = [], worker }: Row): string =>
   return words.length === 0 ? "" : ` (${words.join("; ")})`
 }
 
-/** Text that names the resources that the run lacks. The run's notices explain the reasons. */
+/** Names the services that the run needs but cannot use. The run's notices explain why. */
 const without = ({ lacks = [] }: Row): string => (lacks.length === 0 ? "" : `; without ${lacks.join(", ")}`)
 
-/** Text that names the agent's own mode, and warns if calls run without approval in that mode. */
+/** Names the run's own mode, and warns if calls run without approval in that mode. */
 const inMode = ({ mode }: Row): string =>
   mode === undefined ? "" : ` (mode ${fewest(mode.id)}${mode.isUnasked ? ": calls run without approval" : ""})`
 
-/** Whether the agent's project is paused or suspended, so that no turn can start. */
+/** True if the agent's project is paused or suspended, so that no turn can start. */
 const isHeld = ({ home }: Row): boolean => home?.state === "paused" || home?.state === "suspended"
 
-/** The cause of a wait that ends by itself; null if the agent does not wait or if the user must act. */
+/** Why the agent waits, if the wait ends by itself; null if the agent does not wait or the user must act. */
 const waitsFor = (row: Row): StatusWords.Reason | null => {
   const { trouble, worker } = row
   if (row.queued === true) return "place"
@@ -236,13 +238,13 @@ const waitsFor = (row: Row): StatusWords.Reason | null => {
 }
 
 /**
- * When the agent could start its current work, ms since the epoch: its last work had ended, and the new work had
+ * When the agent became ready for its current work, ms since the epoch: its last work had ended and the new work had
  * arrived.
  */
 const readyAt = ({ inbox, turn, worker }: Row): number =>
   Math.max(worker?.at ?? 0, turn.at, ...inbox.waiting.slice(0, 1).map(({ at }) => at))
 
-/** Start times of the agent's open requests to the user, ms since the epoch. */
+/** When each open request of the agent to the user was made, ms since the epoch. */
 const asking = (row: Row): ReadonlyArray<number> => {
   const { calls, inbox, queued, turn, worker } = row
   const { dropped, more } = Inbox.droppedOf(inbox)
@@ -255,7 +257,7 @@ const asking = (row: Row): ReadonlyArray<number> => {
   ]
 }
 
-/** When the agent's status word became true, ms since the epoch; 0 before the first transition. */
+/** Since when the agent has its current status, ms since the epoch; 0 before the first transition. */
 const since = (row: Row, word: StatusWords.Word): number => {
   const { answeredAt = 0, home, inboxAt = 0, retries, trouble, turn, worker } = row
   const at = worker?.at ?? 0
@@ -333,7 +335,7 @@ const droppedIn = (inbox: Inbox.Data): { readonly dropped?: number } => {
   return dropped.length + more === 0 ? {} : { dropped: dropped.length + more }
 }
 
-/** Whether the agent stopped permanently, and not because of an operator. */
+/** True if the agent stopped permanently and no operator stopped it. */
 const hasFailed = ({ broken, worker }: Row): boolean =>
   broken !== undefined || (worker?.state === "Stopped" && worker.data.stoppedBy === null)
 
@@ -342,7 +344,7 @@ const isBusy = ({ turn, worker }: Row): boolean =>
   worker?.state === "Interrupting" ||
   (worker?.state === "Running" && turn.state !== "idle")
 
-/** The model that the run reports; if it reports none, the model in the config. */
+/** The model that the run reports, or else the model in the config. */
 const modelOf = ({ asked, config, worker }: Row): string => {
   const backend = backendAt(config, worker?.data.fallback ?? 0)
   const configured = "model" in backend ? (backend.model ?? "") : ""

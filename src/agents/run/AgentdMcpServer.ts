@@ -1,21 +1,21 @@
 /**
  * AgentdMcpServer: agentd's own MCP server, `agentd mcp`, for runs of agents that may use agentd.
  *
- * Guarantees: A run's start and the list of files that the run may access both use this module, so they contain the
- * same files.
+ * Guarantees: The command that starts the server and the list of files that the run may access both come from this
+ * module, so they match.
  */
 import { dirname, join } from "node:path"
 import type { RunSpec } from "../../runs/Backend.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
 
 export interface Options {
-  /** Absolute command line of this program: Node and the script. */
+  /** The command line that starts this program, with absolute paths: Node and the script. */
   readonly command: ReadonlyArray<string>
   readonly state: string
   readonly socket: string
 }
 
-/** Files and folders of this program: Node, and those near the script. The script may be a source file. */
+/** Files and folders of this program: Node, and the files near the script. The script may be a source file. */
 const filesOf = ([node, script]: Options["command"]): ReadonlyArray<string> => {
   const program = node === undefined ? [] : [node]
   if (script === undefined) return program
@@ -23,7 +23,7 @@ const filesOf = ([node, script]: Options["command"]): ReadonlyArray<string> => {
   return [...program, dirname(script), join(root, "node_modules"), join(root, "package.json")]
 }
 
-/** Returns agentd's own MCP servers for a run, by name; empty if the agent may not use agentd. */
+/** Returns agentd's own MCP servers for a run, by server name; empty if the agent is not allowed to use agentd. */
 export const given =
   ({ command, socket, state }: Options) =>
   (runId: string, { may }: Pick<AgentConfig, "may">): RunSpec["mcp"] =>
@@ -32,7 +32,7 @@ export const given =
       : {
           agentd: {
             argv: [...command, "--state", state, "mcp"],
-            // a run with its own socket replaces the control socket by that socket
+            // a run with its own socket has that socket here instead of the control socket
             env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket },
             files: filesOf(command)
           }

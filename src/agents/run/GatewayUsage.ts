@@ -1,10 +1,10 @@
 /**
- * GatewayUsage: converts the gateway's token sums of a run into usage that was not reported yet. The reported part of
- * the sums is logged together with the usage. A daemon that adopts the run continues from that part, so tokens used
- * while no daemon was running are counted once.
+ * GatewayUsage: the gateway counts the tokens of a run in sums. This module computes from them the usage that has not
+ * been reported yet. The reported part of the sums is logged together with the usage. A daemon that adopts the run
+ * continues from that part, so tokens used while no daemon was running are counted once.
  *
- * Guarantees: No usage is reported twice, and no counted usage is omitted. If the gateway was restarted, its sums also
- * restart. A notice reports this, because the last tokens of the previous gateway are unknown.
+ * Guarantees: No usage is reported twice, and no counted usage is omitted. If the gateway was restarted, its sums start
+ * at 0 again. A notice reports this, because the last tokens that the previous gateway counted are unknown.
  */
 import type { RunEvent } from "../../runs/Backend.ts"
 import type { ProcessedEvents } from "./ProcessedEvents.ts"
@@ -24,10 +24,10 @@ export class GatewayUsage {
   private told: ProcessedEvents | undefined = undefined
   private route: string | undefined = undefined
   private sums = new Map<string, number>()
-  /** The newest sums, until it is known whether an adopted run's turn is still open. */
+  /** The newest sums. Kept here until it is known whether an adopted run's turn is still open. */
   private waiting: Passed | undefined = undefined
 
-  /** `told`: the log's record of an adopted run; undefined for a new run. */
+  /** `told`: what the log contains of an adopted run; undefined for a new run. */
   begin(told: ProcessedEvents | undefined): void {
     this.told = told
     this.route = told?.keys(PREFIX).at(-1)?.slice(PREFIX.length).split(" ", 1)[0]
@@ -39,14 +39,14 @@ export class GatewayUsage {
     this.waiting = event
   }
 
-  /** Returns the waiting sums and clears them. */
+  /** Returns and clears the sums that were kept. */
   rest(): Passed | undefined {
     const { waiting } = this
     this.waiting = undefined
     return waiting
   }
 
-  /** Returns the usage since the last reported sums, and whether a new gateway has started to count. */
+  /** Returns the usage since the last report, and whether a new gateway has started to count. */
   take({ route, tokens }: Passed): { readonly spent: ReadonlyArray<Usage>; readonly isRenewed: boolean } {
     const isRenewed = this.route !== undefined && this.route !== route
     // the sums of the previous gateway were already reported
@@ -67,7 +67,7 @@ export class GatewayUsage {
     return { spent, isRenewed }
   }
 
-  /** The reported sums, to be stored in the runes of the usage; undefined if there are none. */
+  /** The sums that were reported, to be stored in the runes of the usage; undefined if there are none. */
   get said(): { readonly [key: string]: number } | undefined {
     const counted = [...this.sums].filter(([, sum]) => sum > 0)
     return counted.length === 0 ? undefined : Object.fromEntries(counted)

@@ -2,7 +2,7 @@
  * LiveRun: the state of an agent's live run: its handle, its current turn, its text, the ids of its calls, and its work
  * outside of turns.
  *
- * The state is only in memory. Decisions use it as a hint: a turn that is unknown here was lost with an earlier daemon.
+ * The state is only in memory. Decisions may read it: a turn that is unknown here was lost with an earlier daemon.
  */
 import { Effect } from "effect"
 import type { Decision, Run, RunEvent, Work } from "../../runs/Backend.ts"
@@ -12,23 +12,23 @@ import * as LogExcerpt from "./LogExcerpt.ts"
 import { lateName } from "../machines/ToolsState.ts"
 import { AgentLatch } from "../actors/AgentLatch.ts"
 
-/** Maximum number of stored problems that last for some time. */
+/** Maximum number of stored problems of a run that last for some time, for example a server that is down. */
 const MAX_LACKS = 20
-/** Maximum size of the name of such a problem, bytes. */
+/** Maximum size of the name of such a problem of a run, bytes. */
 const MAX_LACK = 100
 
-/** Number of last characters in which the newest line of an answer is searched. */
+/** How many of an answer's last characters are searched for its newest line. */
 const MAX_LINE = 400
 
-/** Maximum stored size of an incomplete answer, bytes. */
+/** Maximum size of an unfinished answer that is stored, bytes. */
 const MAX_SAID = 64 * 1024
 
 const UNASKED: Pick<UsageMeter, "newest"> = { newest: { model: "", context: undefined } }
 
-/** A tool call's data from its run. */
+/** What a run has reported about one of its tool calls. */
 export interface Origin {
   readonly run: Run
-  /** The run's own id of the call. */
+  /** The id that the run itself gave the call. */
   readonly id: string
   readonly readOnly: boolean
   readonly voice: boolean
@@ -38,7 +38,7 @@ export interface Origin {
   readonly folder: string
 }
 
-/** State of a run between two turns, for a later daemon that reads the run's output from that point. */
+/** A run's state between two turns. A later daemon starts with it when it reads the run's output from that point. */
 export interface KnownRun {
   readonly count: number
   readonly worked: boolean
@@ -53,9 +53,9 @@ type Called = Pick<Extract<RunEvent, { _tag: "ToolCall" }>, "arguments" | "callI
 export class LiveRun {
   /** Set after the run has reported its start. */
   run: Run | undefined = undefined
-  /** True if the run can have several turns, one after another. */
+  /** True if the run can have several turns. */
   turns = false
-  /** The turn that the run is working on: it has received the input, and has not ended the turn. */
+  /** The turn that the run is working on: the run has received the turn's input and has not ended the turn. */
   turnId: string | undefined = undefined
   /** True if a turn of the run got an answer. */
   worked = false
@@ -63,11 +63,14 @@ export class LiveRun {
   resumed: string | undefined = undefined
   /** True while this daemon reads events that an earlier daemon has already read. */
   recalling = false
-  /** Time of the run's newest event, ms since the epoch, and its text if it was a notice. */
+  /** When the run's newest event arrived, ms since the epoch, and its text if it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
-  /** Set while the run retries a request to its model. `since`: in ms since the epoch. `text`: the newest notice. */
+  /**
+   * Set while the run retries a request to its model. `since`: start of the retries, ms since the epoch. `text`: the
+   * newest notice.
+   */
   retries: { readonly since: number; readonly text: string } | undefined = undefined
-  /** The model of the newest request, as the run names it, and the use of its context window. */
+  /** The model of the newest request, as the run names it, and how much of its context window is used. */
   meter: Pick<UsageMeter, "newest"> = UNASKED
   /** Names of the run's current problems, for example a server that is down. */
   readonly lacks = new Set<string>()
@@ -75,15 +78,15 @@ export class LiveRun {
   offers: AgentOptions = {}
   /** True if a turn of the run has introduced the agent. A slash command does not introduce it. */
   introduced = true
-  /** Work that continues or is scheduled outside of turns. */
+  /** The run's background work: work that continues, or is scheduled, outside of turns. */
   background: ReadonlyArray<Work> = []
   /** Number of interrupted turns whose calls still have processes to end. */
   leaves = 0
-  /** Open when there is no background work. */
+  /** Open if there is no background work. */
   readonly quiet = new AgentLatch(true)
   /** Number of calls that the current turn has made. */
   made = 0
-  /** Reason if agentd itself refused the turn's newest call; otherwise undefined. */
+  /** Why agentd itself refused the turn's newest call; undefined if it did not. */
   refused: string | undefined = undefined
   /** True if the run started the current turn by itself. */
   isOwn = false
@@ -91,17 +94,17 @@ export class LiveRun {
   isCommand = false
   /** Turns that the run started by itself: agentd's turn id, by the run's own turn id. */
   private readonly opened = new Map<string, string>()
-  /** Id of a run that is being ended and gets no more turns. */
+  /** Id of a run that is being ended, and therefore gets no more turns. */
   private endingId: string | undefined = undefined
-  /** Text of the turn since its last tool call. Text beyond the limit is not stored. */
+  /** Text of the turn since its last tool call, up to a limit. */
   private said = ""
-  /** The last part of the run's text, redacted. */
+  /** The end of the run's text, redacted. */
   private shown = ""
   /** Open calls, by agentd's call id. */
   private readonly origins = new Map<string, Origin>()
-  /** agentd's call id, by the run's own call id. If the run uses an id twice, the first call is found. */
+  /** agentd's call ids, by the run's own call ids. If the run uses an id twice, the first call is found. */
   private readonly named = new Map<string, string>()
-  /** Number of calls of the run. Call ids are derived from this number, so that every daemon derives the same ids. */
+  /** Number of calls of the run. Call ids are derived from it, so that a later daemon derives the same ids. */
   private count = 0
 
   up(run: Run, turns: boolean, turnId: string, introduced = true): void {
@@ -146,12 +149,12 @@ export class LiveRun {
     this.isOwn = true
   }
 
-  /** Converts the run's name of a turn to agentd's turn id. */
+  /** Returns agentd's id for a turn that the run names. */
   turnOf(name: string): string {
     return this.opened.get(name) ?? name
   }
 
-  /** All work outside of turns, including the processes of interrupted calls that are being ended. */
+  /** All background work, including the processes of interrupted calls that are being ended. */
   get beside(): ReadonlyArray<Work> {
     return this.leaves === 0
       ? this.background
@@ -217,7 +220,7 @@ export class LiveRun {
     this.shown = `${this.shown}${text}`.slice(-MAX_LINE)
   }
 
-  /** Records that the run now waits for its tools. Later text belongs to another answer. */
+  /** Records that the run now waits for its tools: text that follows belongs to another answer. */
   pause(): void {
     this.said = ""
     this.shown = ""
@@ -232,7 +235,7 @@ export class LiveRun {
     return line?.trim()
   }
 
-  /** The answer so far, for an event that ends the turn before the answer is complete. */
+  /** The answer so far. Used if an event ends the turn before the answer is complete. */
   get partial(): { readonly partialOutput?: string } {
     return this.said === "" ? {} : { partialOutput: LogExcerpt.text(this.said, MAX_SAID) }
   }
@@ -271,8 +274,8 @@ export class LiveRun {
     Effect.void
 
   /**
-   * Gives a call its late id. `keep`: also keeps the old id, so that the turn's end can find the old call until the new
-   * call is recorded.
+   * Gives a call the new id for its late request for approval. `keep`: also keeps the old id, so that the turn's end
+   * can find the old call until the new call is recorded.
    */
   rename(callId: string, keep = false): string {
     const name = lateName(callId)
@@ -289,7 +292,7 @@ export class LiveRun {
     return this.run === run ? this.named.get(id) : undefined
   }
 
-  /** Data of an open call; undefined if the call's run has ended. */
+  /** What the run reported about an open call; undefined if the run has ended. */
   origin(callId: string): Origin | undefined {
     return this.origins.get(callId)
   }
@@ -305,7 +308,7 @@ export class LiveRun {
     return [...this.origins]
   }
 
-  /** Returns a function that sends a decision to the call's run; undefined if the run has ended. */
+  /** Returns a function that sends the decision on a call to the run of the call; undefined if that run has ended. */
   answerer(callId: string): ((decision: Decision) => ReturnType<Run["answer"]>) | undefined {
     const origin = this.origins.get(callId)
     return origin === undefined ? undefined : (decision) => origin.run.answer(origin.id, decision)

@@ -1,8 +1,8 @@
 /**
  * LogExcerpt: shortens a value for the log to its start, its end and the number of omitted characters. Pure.
  *
- * The limit is the size in the log, in bytes, where a control character takes six. A rune that is too large would be
- * rejected, and its information lost.
+ * The limit is the size in the log, in bytes: a control character takes six. The log would reject a rune that is too
+ * large, and its contents would be lost.
  */
 
 /** Size of a text in the log, bytes, without its quotes. */
@@ -13,7 +13,10 @@ const WORST = 6
 const fits = (text: string, max: number): boolean =>
   text.length * WORST <= max || (text.length <= max && sizeOf(text) <= max)
 
-/** The longest start or end of a text that fits into `max` bytes. `take` cuts the text to a number of characters. */
+/**
+ * The longest part of a text that fits into `max` bytes. `take` returns a part (from the start or the end) by its
+ * length.
+ */
 const end = (whole: string, max: number, take: (count: number) => string): string => {
   let part = take(Math.min(whole.length, max))
   while (!fits(part, max)) part = take(Math.floor((part.length * max) / Math.max(sizeOf(part), max + 1)))

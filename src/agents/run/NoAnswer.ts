@@ -1,5 +1,6 @@
 /**
- * NoAnswer: why a turn has no answer although its run ended the turn normally. Pure. All backends use this rule.
+ * NoAnswer: decides whether a turn that its run ended normally has no answer, and why. Pure. All backends use this
+ * rule.
  *
  * A turn with calls but without text has done its work and is complete. A turn with neither text nor calls has not
  * answered. A turn also has no answer if it ended after agentd refused its last call.
@@ -13,7 +14,7 @@ export interface Why {
 
 type Turn = Pick<LiveRun, "isCommand" | "isOwn" | "made" | "partial" | "refused">
 
-/** Undefined if the turn has an answer, or if no text was expected. */
+/** The reason why the turn has no answer; undefined if it has one, or if no text was expected. */
 export const whyNot = ({ isCommand, isOwn, made, partial, refused }: Turn, output: string): Why | undefined => {
   if (refused !== undefined && partial.partialOutput === undefined)
     return {

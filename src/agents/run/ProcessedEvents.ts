@@ -3,8 +3,8 @@
  * twice and loses none.
  *
  * A rune that a run's event causes has a field `heard` in its payload: the run, and the position of the newest event
- * before the rune. Output and answers may be written a little later. Their runes have their own position or character
- * count.
+ * before the rune. Output and answers can be written later than other runes, so their runes have a position or
+ * character count of their own.
  */
 import { Effect, Schema, Stream } from "effect"
 import type { Place, RunEvent } from "../../runs/Backend.ts"
@@ -14,7 +14,8 @@ import type { Payload, Rune } from "../../core/event-log/Rune.ts"
 export interface Heard extends Place {
   readonly run: string
   /**
-   * Amounts in the log by source: characters of an answer or of a call's output, or tokens of a gateway (GatewayUsage).
+   * How much of each source is in the log: characters of an answer or of a call's output, or tokens of a gateway
+   * (GatewayUsage).
    */
   readonly said?: { readonly [key: string]: number }
 }
@@ -35,10 +36,10 @@ const heardIn = (payload: Payload): Heard | undefined =>
 const Begin = Schema.Struct({ event: Schema.Struct({ _tag: Schema.tag("PromptReady"), runId: Schema.String }) })
 const isBegin = Schema.is(Begin)
 
-/** Number of the worker's newest transitions in which the run's start is searched. */
+/** How many of the worker's newest transitions are searched for the start of the run. */
 const MOVES = 100
 
-/** Kinds of runes that are written lazily from the output of a run. */
+/** Kinds of runes for a run's output, which are written with a delay. */
 const PASSING = new Set([
   "run.output",
   "run.thought",
@@ -60,7 +61,7 @@ const further = (reached: Required<Place>, { err, out }: Place): Required<Place>
   err: err !== undefined && isAfter(err, reached.err) ? err : reached.err
 })
 
-/** The position after another event. An undefined position is ignored. */
+/** The position after one more event. An undefined position is ignored. */
 export const join = (one: Place | undefined, other: Place | undefined): Place | undefined =>
   one === undefined ? other : { ...one, ...other }
 
@@ -84,12 +85,12 @@ export class ProcessedEvents {
     return !isFurther(reached, place)
   }
 
-  /** All keys of stored amounts with this prefix, newest last. */
+  /** All sources with this prefix, newest last. */
   keys(prefix: string): ReadonlyArray<string> {
     return [...this.said.keys()].filter((key) => key.startsWith(prefix))
   }
 
-  /** The amount of this source that is in the log, in characters or tokens; 0 if there is none. */
+  /** How much of this source is in the log, in characters or tokens; 0 if nothing. */
   saidOf(key: string): number {
     return this.said.get(key) ?? 0
   }
@@ -98,7 +99,7 @@ export class ProcessedEvents {
 const isFurther = (reached: Required<Place>, { err, out }: Place): boolean =>
   (out !== undefined && isAfter(out, reached.out)) || (err !== undefined && isAfter(err, reached.err))
 
-/** `actor`: name of the actor of the run's worker. */
+/** Reads what the log contains of a run. `actor`: name of the run's worker actor. */
 export const read = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   { actor, runId, stream }: { readonly stream: string; readonly actor: string; readonly runId: string }

@@ -1,6 +1,6 @@
 /**
  * RunAdoption: rebuilds the state of an adopted run from events that an earlier daemon processed: its turn and call
- * ids, its background work and its usage. Nothing is reported again.
+ * ids, its background work and its usage. No event is reported again.
  *
  * Guarantees: Calls keep their ids. Turns and calls that had ended remain ended.
  */
@@ -28,7 +28,7 @@ export const recall = (
 ): void => {
   switch (event._tag) {
     case "TurnOpened": {
-      // if the run started this turn by itself and the turn has ended, no id of agentd is needed
+      // if the run started this turn by itself and the turn has ended, the turn needs no agentd id
       const { data } = turn()
       return live.open(event.turnId, isActive(turn()) ? (data.turnId ?? event.turnId) : event.turnId)
     }
@@ -62,8 +62,8 @@ export const recall = (
 }
 
 /**
- * Sends the answers of all decided calls to the run again. The run ignores an answer that it already has, and receives
- * an answer that the earlier daemon could not send. Calls that wait for the user get no answer.
+ * Sends the decisions on all decided calls to the run again. The run ignores an answer that it already has, and
+ * receives an answer that the earlier daemon could not send. Calls that wait for the user get no answer.
  */
 export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<void> =>
   Effect.forEach(
@@ -71,7 +71,7 @@ export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<voi
     ([callId, { id, run }]) => {
       const call = get(tools.open, callId)
       if (call === undefined) return run.answer(id, { behavior: "deny", message: "it was decided before" })
-      // a call without a request for approval was recorded as running, but was not approved
+      // a call that did not ask for approval was recorded as running, but nobody approved it
       if (waits(call) || call.snapshot.state !== "executing" || call.asked === false) return Effect.void
       const { answers } = call.snapshot.data
       return run.answer(id, answers === null ? { behavior: "allow" } : { behavior: "allow", answers })

@@ -1,8 +1,8 @@
 /**
- * RunEvents: forwards a run's events to its agent's actors, to the lazy kinds of the log, and to watchers.
+ * RunEvents: forwards a run's events to the agent's actors, to watchers, and (text and output) with a delay to the log.
  *
  * Guarantees: All events go through the tool calls' actor, in order. The end of a turn ends its open calls; the end of
- * a run ends its turn. A run of a backend without turns is one turn.
+ * a run ends its turn. If a backend has no turns, each run is one turn.
  */
 import { Clock, Duration, Effect } from "effect"
 import * as Backoff from "../../core/supervision/Backoff.ts"
@@ -41,7 +41,7 @@ import { BY_ITSELF } from "../machines/UnansweredMessages.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
 
-/** State of a run at some point of its output, for a later daemon that reads the output from that point. */
+/** A run's state at one point of its output. A later daemon starts with it when it reads the output from that point. */
 interface Known {
   readonly run: KnownRun
   readonly usage: KnownUsage
@@ -64,11 +64,14 @@ export interface Surroundings {
 
 const MAX_ARGUMENTS = 128 * 1024
 const MAX_NAME = 200
-/** Maximum number of calls that one append starts. */
+/** Maximum number of calls whose starts are written in one append. */
 const AT_ONCE = 100
-/** Waits between attempts to read the log, ms. */
+/** Delays between attempts to read the log, ms. */
 const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
-/** Events that report their usage themselves, so that a budget does not interrupt finished work. */
+/**
+ * Events that contain the usage of finished work. It is reported together with the end, so that a budget does not
+ * interrupt the work.
+ */
 const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set([
   "TurnCompleted",
   "TurnInterrupted",
@@ -76,9 +79,9 @@ const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set([
   "Usage",
   "Passed"
 ])
-/** Before these events, sums that the gateway delayed are reported. */
+/** Before these events, gateway sums that were held back are reported. */
 const TURN_ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Resumed"])
-/** Events that are not in the log: for an adopted run, they are processed again. */
+/** Events that are not stored in the log. For an adopted run, they are processed again. */
 const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed", "Recalled"])
 /** Minimum time between two reports that the run is active, ms. */
 const SIGN = 1_000
@@ -104,7 +107,7 @@ const wordsOf = (outcome: Outcome): string => {
   }
 }
 
-/** Undefined if the call's run has ended. */
+/** What the run reported about the call; undefined if the run has ended. */
 export const inputOf = (
   { agent, conversation }: Pick<AgentEnvironment["Service"], "agent" | "conversation">,
   live: LiveRun,
@@ -153,13 +156,16 @@ export class RunEvents implements RunSink {
   private readonly meter: UsageMeter
   private readonly sums = new GatewayUsage()
   private signedAt = Number.NEGATIVE_INFINITY
-  /** When the run last called its model, ms since the epoch: at the turn's start or with a tool's result. */
+  /**
+   * When the run last called its model, ms since the epoch: at the start of the turn, or when a tool returned its
+   * result.
+   */
   private askedAt = 0
   /** Text of the error that ended the newest turn. */
   private trouble = ""
-  /** The log's record of an adopted run; undefined for a run that this daemon started. */
+  /** What the log contains of an adopted run; undefined for a run that this daemon started. */
   private told: ProcessedEvents | undefined = undefined
-  /** Position up to which the run's output was read; undefined for a run that ends with the daemon. */
+  /** How far the run's output has been read; undefined for a run that ends with the daemon. */
   private place: Place | undefined = undefined
   private runId = ""
   private readonly adopted: AgentLatch
@@ -182,14 +188,14 @@ export class RunEvents implements RunSink {
     return Effect.suspend(() => this.actors().tools.tell({ ...message, ...this.heard }))
   }
 
-  /** Position up to which the run was read, for the runes that its events cause. */
+  /** How far the run's output has been read, for the runes that its events cause. */
   private get heard(): { readonly heard?: Heard } {
     const { said } = this.sums
     if (this.place === undefined && said === undefined) return {}
     return { heard: { run: this.runId, ...this.place, ...(said === undefined ? {} : { said }) } }
   }
 
-  /** Position of a single event, for output that is written lazily. */
+  /** Position of one event in the output, for text that is written with a delay. */
   private passing(event: RunEvent): { readonly heard?: Heard } {
     return event.place === undefined ? {} : { heard: { run: this.runId, ...event.place } }
   }
@@ -212,12 +218,12 @@ export class RunEvents implements RunSink {
         }
         if (event._tag !== "ToolCall" && made.length > 0) yield* this.called(run, request, made.splice(0))
         const isKnown = !ALWAYS.has(event._tag) && this.told?.has(event) === true
-        // report earlier usage before an event moves a machine; the end of a turn reports its usage itself
+        // report earlier usage before an event changes a state; the end of a turn reports its usage itself
         if (event.place !== undefined && event._tag !== "Delta" && !ENDS.has(event._tag)) yield* this.paid
         this.place = join(this.place, event.place)
         this.words.isPlaced ||= event.place !== undefined
         if (event._tag === "Delta") {
-          // lets the actors process earlier events first, so that the log contains the text after them
+          // let the actors process earlier events first, so that this text follows them in the log
           if (isTold) yield* Effect.yieldNow
           isTold = false
           deltas.push(event)
@@ -233,7 +239,7 @@ export class RunEvents implements RunSink {
       }
       if (deltas.length > 0) yield* this.words.write(deltas)
       if (made.length > 0) yield* this.called(run, request, made)
-      // reports only usage that no turn's end has reported
+      // report only usage that was not reported at the end of a turn
       yield* this.paid
       yield* this.sign
       yield* this.words.flushing
@@ -295,7 +301,7 @@ export class RunEvents implements RunSink {
       case "TurnError": {
         const { errorType, goesOn = false, message } = event
         const turnId = this.live.turnOf(event.turnId)
-        // without earlier context, nothing can be removed: a retry would overflow again
+        // without earlier context there is nothing to remove, and a retry would overflow again
         const isAlone = errorType === "overflow" && request.spec.resume === undefined && turnId === request.spec.turnId
         const retry = event.retry && !isAlone
         this.trouble = message
@@ -338,7 +344,7 @@ export class RunEvents implements RunSink {
     this.askedAt = now
   })
 
-  /** Prepares for a run's first event. For an adopted run, reads the run's record in the log. */
+  /** Prepares for a run's first event. For an adopted run, reads what the log contains of the run. */
   private readonly begins = Effect.fnUntraced({ self: this }, function* (this: RunEvents, run: Run, of: RunRequest) {
     const { conversation: stream } = this.setting
     const { runId } = run
@@ -359,7 +365,8 @@ export class RunEvents implements RunSink {
   })
 
   /**
-   * Stores the run's state at this point, after the log has everything before it. The next daemon can continue there.
+   * Stores the run's state at this point. Everything before it is in the log by then, so a later daemon can continue
+   * there.
    */
   private reached(run: Run, { point }: Event<"Reached">): Effect.Effect<void> {
     const { keep } = run
@@ -381,7 +388,7 @@ export class RunEvents implements RunSink {
     this.words.recalls(words)
   }
 
-  /** All events that an earlier daemon had read were read again. */
+  /** Called when all events that an earlier daemon had read have been read again. */
   private resumed(run: Run, { given }: Event<"Resumed">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live } = this
@@ -391,7 +398,7 @@ export class RunEvents implements RunSink {
       live.resumed = live.turnId
       const isLeft =
         live.turnId !== undefined && (turn.state.state === "idle" || turn.state.data.turnId !== live.turnId)
-      // the log says that the turn has ended, so the run cannot be used
+      // the turn of the run has ended according to the log, so the run cannot be used
       if (isLeft) live.ending(run.runId)
       this.adopted.openUnsafe()
       const next = isLeft ? run.end : Effect.andThen(answerAgain(live, tools.state), turn.tell({ _tag: "Look" }))
@@ -418,10 +425,10 @@ export class RunEvents implements RunSink {
     )
   }
 
-  /** Reports what a run's outcome shows about its provider. */
+  /** Reports the provider status that a run's outcome proves. */
   private readonly suffered = Effect.fnUntraced({ self: this }, function* (this: RunEvents, outcome: Outcome) {
     const { askedAt, beganAt, live } = this
-    // a run with turns has already reported its answers, and can end successfully without an answer
+    // a run with turns has already reported its answers, and can end successfully without one
     if (outcome._tag === "Success" && (live.turns || askedAt === 0)) return
     const trouble = LogExcerpt.text(this.trouble, MAX_NAME)
     const news = ProviderOutcome.newsOf(outcome, { beganAt, now: yield* Clock.currentTimeMillis, trouble })
@@ -445,7 +452,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** Reports the usage that was not reported yet. */
+  /** Reports usage that has not been reported yet. */
   private get paid(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const spent = this.takeSpent()
@@ -473,7 +480,7 @@ export class RunEvents implements RunSink {
       if (spec.adopt?.isUp === true) return
       const { worker } = this.actors()
       const seq = Math.max(1, worker.state.now?.data.sessionSeq ?? 1)
-      // the first turn must be durable before other events of the run; if the turn has already ended, there is none
+      // write the first turn before other events of the run; there is none if it has already ended
       const up = worker.ask({ _tag: "SessionStarted", runId: run.runId, seq, pid, sessionId })
       yield* Effect.catch(Effect.asVoid(up), () => Effect.sync(() => live.end()))
     }
@@ -507,7 +514,7 @@ export class RunEvents implements RunSink {
     }
   )
 
-  /** Makes a turn that the run started by itself a turn of the agent, before events of that turn are processed. */
+  /** Turns that a run starts by itself: makes such a turn a turn of the agent before its events are processed. */
   private readonly opened = Effect.fnUntraced(
     { self: this },
     function* (this: RunEvents, run: Run, { turnId: name, why }: Event<"TurnOpened">) {
@@ -563,7 +570,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** `was`: previous id of the call, if it was recorded as running before. */
+  /** `was`: the previous id of a call that was recorded as running before. */
   private askedOf(callId: string, asked: Event<"ApprovalRequested">, was?: string): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live, setting } = this
@@ -578,7 +585,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** Reports that a call runs, or that it no longer waits for an answer. */
+  /** Reports that a call is running, or that the run no longer asks about it. */
   private ran(run: Run, { _tag, callId: id }: Event<"ApprovalWithdrawn" | "ToolStarted">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const callId = this.live.callOf(run, id)
@@ -622,7 +629,7 @@ export class RunEvents implements RunSink {
     function* (this: RunEvents, { spec }: RunRequest, outcome: Outcome) {
       const { live } = this
       const { runId } = spec
-      // needed for a run that ended before it reported anything
+      // a run may end before it has reported anything: nothing may wait for its adoption then
       this.adopted.openUnsafe()
       const waits = this.sums.rest()
       if (waits !== undefined) yield* this.passed(waits)
@@ -656,9 +663,9 @@ export class RunEvents implements RunSink {
         spent: this.takeSpent(),
         ending
       }
-      // until the exit is recorded, other requests can still find the run
+      // other requests can still find the run until its exit is recorded
       yield* Effect.catch(Effect.asVoid(this.actors().tools.ask(exit)), (error) =>
-        // an agent that stopped normally needs no message: at its next start it detects that the run has ended
+        // an agent that stopped normally needs no message: when it starts again, it sees that the run has ended
         error instanceof ActorStopped && error.reason === "stopped" ? Effect.void : this.tell(exit)
       )
       live.gone()

@@ -1,8 +1,9 @@
 /**
- * RunOutput: writes a run's output to the log, in lazy runes of limited size.
+ * RunOutput: writes a run's output to the log with a delay, in runes of limited size.
  *
- * Lines of one chunk share a rune. After `maxBytesPerRun`, lines are not written at once. At the run's end, the last of
- * them are written with the number of omitted bytes. Users need both the start and the end of a large output.
+ * Lines of one chunk share a rune. Lines beyond `maxBytesPerRun` are not written at once. At the end of the run, the
+ * last of them are written, with the number of bytes that were omitted. Users need both the start and the end of a
+ * large output.
  */
 import type { Place, RunEvent } from "../../runs/Backend.ts"
 import type { OutputConfig } from "../../config/AgentConfig.ts"
@@ -60,7 +61,7 @@ export class RunOutput {
     return this.runes(parts)
   }
 
-  /** Returns the runes of the last lines, after the run has ended. */
+  /** Returns the runes that contain the last lines, after the run has ended. */
   end(): ReadonlyArray<RuneDraft> {
     if (this.skipped === 0) return []
     const note = `… ${this.skipped} bytes of output above the limit of ${this.limits.maxBytesPerRun} are omitted; the last lines:`

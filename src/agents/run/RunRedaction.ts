@@ -8,7 +8,7 @@
 import type { Redact, RedactedChunks } from "../../core/event-log/Redact.ts"
 
 export interface Written {
-  /** Source of the text: the answer of a turn, the output of a call, or the lines of a command. */
+  /** Where text comes from: the answer of a turn, the output of a call, or the lines of a command. */
   readonly key: string
   readonly text: string
 }
@@ -33,18 +33,18 @@ export class RunRedaction {
     return this.source(key).push(chunk)
   }
 
-  /** `line` has no line end. */
+  /** Adds a whole line; `line` does not contain the line end. */
   line(key: string, line: string): string {
     const text = this.source(key).push(`${line}\n`)
     return text.endsWith("\n") ? text.slice(0, -1) : text
   }
 
-  /** Number of characters of the source that are delayed. */
+  /** How many characters of this source are held back. */
   heldOf(key: string): number {
     return this.sources.get(key)?.held() ?? 0
   }
 
-  /** Returns the complete words of all sources, while more text is still arriving. */
+  /** Returns the complete words of all sources, while more text may still arrive. */
   words(): ReadonlyArray<Written> {
     return this.all((source) => source.words())
   }

@@ -1,5 +1,5 @@
 /**
- * RunSupervisor: the slot for the one run of an agent.
+ * RunSupervisor: starts, watches and ends the runs of one agent, in a slot that holds one run at a time.
  *
  * Guarantees: At most one run of an agent is alive. The next run starts only after all processes of the previous run
  * have ended. The slot outlives the worker's incarnations, so a crash of an actor loses no run. When the slot's scope
@@ -13,13 +13,13 @@ import * as RunLimits from "../../runs/process/RunLimits.ts"
 import * as Monotonic from "../../core/supervision/Monotonic.ts"
 import * as OutputRate from "./OutputRate.ts"
 
-/** Receives the events and the end of runs, in order. */
+/** Receives the events of a run, and its end, in order. */
 export interface RunSink {
   /** Receives the run's events in chunks, except `Exited`. A chunk is processed before the next is read. */
   readonly events: (run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** Called once per run, when all processes of the run have ended. */
   readonly exited: (request: RunRequest, outcome: Outcome) => Effect.Effect<void>
-  /** Receives a note about remains of the run, for example processes. */
+  /** Receives a note about something that the run left behind, for example processes. */
   readonly note: (runId: string, text: string) => Effect.Effect<void>
 }
 
@@ -35,7 +35,7 @@ interface Live {
   readonly handle: Deferred.Deferred<Run>
   /** Completed with the outcome when the run must be ended. */
   readonly enough: Deferred.Deferred<Outcome>
-  /** Open when the run was asked to end: its remaining output is then read without pauses. */
+  /** Open when the run has been asked to end: its remaining output is then read without pauses. */
   readonly hurries: Latch.Latch
   /** Waits until all processes of the run have ended and the end is reported. */
   readonly gone: Effect.Effect<void>
@@ -48,7 +48,7 @@ export interface RunSupervisor {
   readonly ensure: (request: RunRequest) => Effect.Effect<void>
   /** Announces that a run with this id will probably start, or, if `comes` is false, will not. Starts nothing. */
   readonly expect: (runId: string, comes: boolean) => void
-  /** Runs `ending`, which ends the remains of an earlier daemon's run. The next run waits until `ending` completes. */
+  /** Runs `ending`, which ends what remains of an earlier daemon's run. The next run waits until `ending` completes. */
   readonly bury: (runId: string, ending: Effect.Effect<void>) => Effect.Effect<void>
   /** Asks the run to end in an orderly way; `exited` reports the end. Does nothing if the run is not alive. */
   readonly stop: (runId: string) => Effect.Effect<void>
@@ -68,7 +68,7 @@ const outcomeOf = (error: BackendError): Outcome =>
     : { _tag: "Error", detail: error.message }
 
 type Parts = Pick<Live, "enough" | "handle" | "hurries"> & {
-  /** Marks the slot as free for the next run. */
+  /** Frees the slot for the next run. */
   readonly over: Effect.Effect<void>
 }
 
@@ -114,8 +114,8 @@ const watch = Effect.fnUntraced(function* (
 })
 
 /**
- * The life of a run, from the spawn until nothing of it is left. After its last process has ended, the end is reported
- * while agentd cleans up after the run. The next run waits for both.
+ * The life of a run, from the spawn to the end of the cleanup. When the run's last process has ended, the end is
+ * reported, and agentd cleans up at the same time. The next run waits for both.
  */
 const whole = Effect.fnUntraced(function* (
   sink: RunSink,
@@ -130,7 +130,7 @@ const whole = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const tell = Effect.andThen(sink.exited(request, outcome), done)
       telling ??= yield* Effect.forkIn(tell, scope, { startImmediately: true })
-      // gives the log time to write; otherwise the report would wait for the cleanup
+      // give the log time to write: otherwise the report would have to wait for the cleanup
       yield* Effect.yieldNow
       yield* Deferred.succeed(enough, outcome)
     })
@@ -221,15 +221,15 @@ class Place implements RunSupervisor {
     })
   }
 
-  /** Occupies the slot, unless this run was started before. First waits until the previous run is gone. */
+  /** Puts this run into the slot, unless it was started before. First waits until the previous run is gone. */
   private occupy(runId: string, life: (parts: Parts) => Effect.Effect<void>): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       // this also applies to a run that has already ended, because its end will be reported
       if (this.newest === runId) return
       yield* this.gone
       const latch = Latch.makeUnsafe(false)
-      // the slot becomes free only here; if it were free earlier, a caller would treat the run as lost before its end
-      // is reported
+      // the slot becomes free only here: if it became free earlier, a caller would treat a run as lost whose end is
+      // still to be reported
       const over = Effect.sync(() => {
         if (this.live?.runId === runId) this.live = undefined
         latch.openUnsafe()
@@ -252,7 +252,7 @@ class Place implements RunSupervisor {
   }
 }
 
-/** `hearer`: creates the sink for one run, from its start to its end. */
+/** `hearer`: returns the receiver of one run's events, for the whole life of that run. */
 export const make = Effect.fnUntraced(function* (
   hearer: () => RunSink
 ): Effect.fn.Return<RunSupervisor, never, Scope.Scope> {

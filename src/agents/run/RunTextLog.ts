@@ -1,6 +1,6 @@
 /**
- * RunTextLog: writes a run's text to the lazy kinds of the log: its answers and thoughts, and the output of its calls
- * and programs.
+ * RunTextLog: writes a run's text to the log with a delay: its answers and thinking, and the output of its calls and
+ * programs.
  *
  * Guarantees: Secrets are redacted, even if a secret arrives in several chunks. Text that is delayed for this purpose
  * is written after a short pause, and before the run's next event of another kind. For an adopted run, text that the
@@ -25,7 +25,7 @@ type Delta = Extract<RunEvent, { _tag: "Delta" }>
 export const MAX_ANSWER = 256 * 1024
 export const MAX_LINES = 128 * 1024
 const MAX_CHUNK = 128 * 1024
-/** How long text is delayed, in case its next part completes a secret. */
+/** How long text is held back because its next part may complete a secret. */
 const HELD = "200 millis"
 
 export interface KnownWords {
@@ -37,7 +37,7 @@ export interface KnownWords {
 
 const ANSWER = "answer"
 const THOUGHT = "thought"
-/** Maximum length of the stored thoughts of a turn, characters. */
+/** Maximum length of the stored thinking of a turn, characters. */
 const MAX_THOUGHT = 256 * 1024
 const LEFT_OUT = "\n… more thoughts are omitted\n"
 
@@ -60,20 +60,20 @@ export class RunTextLog {
   private readonly live: LiveRun
   private readonly text: RunRedaction
   private output: RunOutput | undefined = undefined
-  /** Functions that write delayed text, by source. */
+  /** Functions that write the text of a source that was held back. */
   private readonly writers = new Map<string, Write>()
-  /** Incremented for each chunk of events, to detect pauses. */
+  /** Incremented for each group of events. If it does not change, the run is pausing. */
   private beat = 0
   private isFlushing = false
-  /** All lines of a command so far. They are the command's answer. */
+  /** All lines of a command so far. Together they are the answer of the command. */
   private lines = ""
   private runId = ""
   private told: ProcessedEvents | undefined = undefined
   /** Number of characters that the run has produced, by source. */
   private said = new Map<string, number>()
-  /** The turn's thoughts: the run's character count before them, and whether they were cut. */
+  /** The turn's thinking: how many characters the run had produced before it, and whether it was cut. */
   private thinking = NO_THOUGHTS
-  /** True if the run's events have positions in its output. */
+  /** True if the run's events have positions in the run's output. */
   isPlaced = false
 
   constructor(
@@ -94,7 +94,7 @@ export class RunTextLog {
     this.text = new RunRedaction(redact)
   }
 
-  /** `told`: the log's record of an adopted run. */
+  /** `told`: what the log contains of an adopted run. */
   begin(runId: string, told: ProcessedEvents | undefined): void {
     this.runId = runId
     this.told = told
@@ -103,7 +103,7 @@ export class RunTextLog {
     this.isPlaced = false
   }
 
-  /** State of the run's text, at a point where no text is delayed. */
+  /** State of the run's text at a point where no text is held back. */
   get known(): KnownWords {
     const count = (key: string) => this.said.get(key) ?? 0
     return { answer: count(ANSWER), thought: count(THOUGHT), lines: this.lines, output: this.output?.known }
@@ -112,7 +112,7 @@ export class RunTextLog {
   recalls({ answer, lines, output, thought }: KnownWords): void {
     this.said.set(ANSWER, answer)
     this.said.set(THOUGHT, thought)
-    // this state is always saved between two turns
+    // between two turns, this state is always saved
     this.thinking = { ...NO_THOUGHTS, after: thought }
     this.lines = lines
     if (output !== undefined) this.outputs.recalls(output)
@@ -127,7 +127,7 @@ export class RunTextLog {
     this.beat += 1
   }
 
-  /** The number of characters of this source that are in the log after this rune. */
+  /** How many characters of this source the log contains after this rune. */
   private heardSaid(key: string): { readonly heard?: Heard } {
     if (!this.isPlaced) return {}
     const count = (this.said.get(key) ?? 0) - this.text.heldOf(key)
@@ -141,7 +141,7 @@ export class RunTextLog {
     return words.slice(Math.max(0, (this.told?.saidOf(key) ?? 0) - before))
   }
 
-  /** Writes delayed text as long as there is any. Runs as a child of the run's fiber. */
+  /** Writes text that was held back, until there is none. Runs as a child of the run's fiber. */
   readonly flushing: Effect.Effect<void> = Effect.suspend(() => {
     if (this.isFlushing || !this.text.isOpen) return Effect.void
     this.isFlushing = true
@@ -164,7 +164,7 @@ export class RunTextLog {
     }
   })
 
-  /** Writes all delayed text. */
+  /** Writes all text that was held back. */
   readonly rest: Effect.Effect<void> = Effect.suspend(() =>
     this.text.isOpen ? this.log.appendLazy(this.drafts(this.text.rest())) : Effect.void
   )
@@ -180,7 +180,7 @@ export class RunTextLog {
       const place = placeOf(deltas[from]!)
       while (to < deltas.length && placeOf(deltas[to]!) === place) to++
       const some = deltas.slice(from, to)
-      // a model's earlier text is complete here, but lines of a program can interrupt a word of the model
+      // text of the model ends here, unless the new text is a line of a program: that can come in the middle of a word
       if (place === "lines") drafts.push(...this.printed(some))
       else if (place === THOUGHT) drafts.push(...this.drafts(this.text.restOf(ANSWER)), ...this.thought(some))
       else drafts.push(...this.drafts(this.text.restOf(THOUGHT)), ...this.answered(some))
@@ -202,13 +202,14 @@ export class RunTextLog {
   }
 
   /**
-   * The part of a redacted thought that may still be stored for the turn. A note marks the omission of later thoughts.
+   * The part of a redacted piece of thinking that still fits into the turn's limit. A note says that the rest is
+   * omitted.
    */
   private keptOf(text: string): string {
     const { after, isCut } = this.thinking
     const gone = (this.said.get(THOUGHT) ?? 0) - this.text.heldOf(THOUGHT) - after
     if (gone <= MAX_THOUGHT) return LogExcerpt.text(text, MAX_LINES)
-    // for an adopted run, the log may already contain the note
+    // for an adopted run, the log may already contain this note
     if (isCut || (this.told?.saidOf(THOUGHT) ?? 0) - after > MAX_THOUGHT) return ""
     this.thinking = { ...this.thinking, isCut: true }
     const left = Math.max(0, MAX_THOUGHT - (gone - text.length))
@@ -225,12 +226,12 @@ export class RunTextLog {
     const output = this.outputs
     const taken = (some: ReadonlyArray<Delta>) =>
       output.take(some.map(({ text, ...line }) => ({ ...line, text: this.shown(line.stream, text) })))
-    // lines that are in the log count for the limit, but are not written again
+    // lines that are already in the log count towards the limit, but are not written again
     if (told !== undefined) taken(lines.filter((line) => told.has(line)))
     return taken(lines.filter((line) => told?.has(line) !== true))
   }
 
-  /** Redacts a line. For a run without turns, the newest line shows the user what the run does. */
+  /** Redacts a line. For a run without turns, the user sees its newest line as its status. */
   private shown(stream: Delta["stream"], text: string): string {
     const line = this.text.line(stream, text)
     if (!this.live.turns) this.live.show(`${line}\n`)
@@ -304,7 +305,7 @@ export class RunTextLog {
     this.output = undefined
     if (left.length > 0) yield* this.log.appendLazy(left)
     const { lines } = this
-    // not reset at a run's start, because a run may print lines before it counts as started
+    // not reset when a run starts, because a run may print lines before its start is recorded
     this.lines = ""
     return lines
   })

@@ -1,12 +1,11 @@
 /**
  * UsageMeter: computes the usage of one run, by model, from the run's events. Pure except for its own sums.
  *
- * A cost that the run reports is used. Without a reported cost, the cost is estimated if the model has a price, so that
- * a USD budget applies before the turn's end. A later report replaces the estimate. A model without a price has no
- * cost.
+ * If the run reports a cost, that cost is used. If not, the cost is estimated from the model's price, so that a USD
+ * budget applies before the turn's end. A later report replaces the estimate. A model without a price has no cost.
  *
- * Guarantees: No event makes the sums smaller, or larger than a turn can have used so far. Implausible usage is summed
- * separately.
+ * Guarantees: No event makes the sums smaller, or larger than the turn can plausibly have used so far. Implausible
+ * usage is summed separately.
  */
 import { plainModel } from "../../runs/gateway/Estimated.ts"
 import type { RunEvent } from "../../runs/Backend.ts"
@@ -23,8 +22,8 @@ export interface TurnUsage {
 }
 
 /**
- * Sums of a run and of its turn. `said`: reported cost. `estimated`: estimate since that report. `counted`: counted
- * cost. All in USD.
+ * Sums of a run and of its turn. `said`: cost that the run reported. `estimated`: estimated cost since that report.
+ * `counted`: cost that budgets already contain. All in USD.
  */
 export interface KnownUsage {
   readonly turn: TurnUsage
@@ -33,7 +32,7 @@ export interface KnownUsage {
   readonly counted: number
 }
 
-/** Maximum amounts in one event. Larger amounts are reduced to these, because they cannot be true. */
+/** Maximum amounts in one event. Larger amounts cannot be true, and are reduced to these. */
 const MOST_TOKENS = 1e10
 const MOST_USD = 1e6
 /** Maximum number of models in one rune. The other models are added up as `OTHERS`. */
@@ -69,14 +68,15 @@ export class UsageMeter {
   private readonly priceOf: (model: string) => Prices.Price | undefined
   private turn = NONE
   /**
-   * Cost of the run, USD. `said`: reported. `estimated`: estimated since the last report. `counted`: already counted.
+   * Cost of the run, USD. `said`: as the run reported it. `estimated`: estimated since that report. `counted`: already
+   * counted.
    */
   private said = 0
   private estimated = 0
   private counted = 0
-  /** The model of the newest request, as the run names it, and the use of its context window. */
+  /** The model of the newest request, as the run names it, and how much of its context window is used. */
   newest: { readonly model: string; readonly context: Usage["context"] } = { model: "", context: undefined }
-  /** Usage that was not reported yet, by model. */
+  /** Usage that has not been reported yet, by model. */
   private untold = new Map<string, ModelUsage>()
   private unlikely: Unlikely | undefined = undefined
   /** Plausible usage of the current turn; undefined if the turn's start is unknown and it has reported no usage. */
@@ -155,7 +155,7 @@ export class UsageMeter {
     return false
   }
 
-  /** Returns the part of the cost that was not counted yet, USD. */
+  /** Returns the part of the cost that has not been counted yet, USD. */
   private cost(model: string, tokens: Prices.Tokens, said: number | undefined): number {
     if (said === undefined) {
       const price = this.priceOf(model)
@@ -185,7 +185,7 @@ export class UsageMeter {
   takeTurn(): TurnUsage {
     const { believed, turn } = this
     this.turn = NONE
-    // if the run does not report the next turn's start, the time continues to count from this turn's start
+    // if the run does not report the start of the next turn, that turn's time is counted from this turn's start
     this.believed = believed === undefined ? undefined : Plausible.began(believed.began)
     return turn
   }

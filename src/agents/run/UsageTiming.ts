@@ -1,6 +1,6 @@
 /**
- * UsageTiming: when agentd learns an agent's usage: with each request, at a turn's end, in part, or never. The backend
- * decides. Pure.
+ * UsageTiming: when agentd learns an agent's usage: after each request, at the end of a turn, only for some requests,
+ * or never. This depends on the backend. Pure.
  *
  * Guarantees: If a limit takes effect later than the request that exceeds it, or never, a warning is given before the
  * first request. The warning names the agent and a remedy.
@@ -9,7 +9,7 @@ import type { AgentConfig, BudgetConfig } from "../../config/AgentConfig.ts"
 import type { BackendConfig } from "../../config/BackendConfig.ts"
 import type { Price } from "../../domain/Prices.ts"
 
-/** `request`: with each request. `turn`: at a turn's end, if at all. `part`: for some requests. `none`: never. */
+/** `request`: after each request. `turn`: at the end of a turn, if at all. `part`: for some requests. `none`: never. */
 export type UsageTiming = "request" | "turn" | "part" | "none"
 
 /** Programs that report only some of their requests, or none. */
@@ -43,7 +43,7 @@ const isLimited = (budgets: ReadonlyArray<BudgetConfig>, resource: "tokens" | "u
     [budget, budget.perTurn, budget.perDay, budget.perMonth].some((part) => (part?.[resource] ?? "off") !== "off")
   )
 
-/** The model in the config; undefined if the program selects the model. */
+/** The model that the config names; undefined if the program selects the model. */
 const modelOf = (backend: BackendConfig): string | undefined =>
   backend.type === "model" || backend.type === "claude" ? backend.model : undefined
 
@@ -56,12 +56,15 @@ const isPriced = (backend: BackendConfig, priceOf: (model: string) => Price | un
 
 /** Why an agent's limits cannot be fully enforced. Shown with the agent, and reported at its start. */
 export interface Gap {
-  /** Short text of a few words, for the agent's row in a list. */
+  /** A few words for the agent's row in a list. */
   readonly word: string
   readonly text: string
 }
 
-/** Undefined if limits are enforced for each request. `budgets`: the budgets of the agent and its project. */
+/**
+ * The gap in the enforcement of limits; undefined if limits are enforced after each request. `budgets`: the budgets of
+ * the agent and its project.
+ */
 export const gapOf = (
   name: string,
   { backend }: Pick<AgentConfig, "backend">,

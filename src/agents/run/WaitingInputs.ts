@@ -1,10 +1,10 @@
 /**
- * WaitingInputs: the complete inputs of calls that wait for the user, exactly as the calls would run.
+ * WaitingInputs: the complete inputs of calls that wait for the user, exactly as the agent would execute them.
  *
  * Guarantees: An input is available while its call waits, even after a restart. It is in memory, and in a file that
  * only agentd's user can read (0600, in a folder of 0700). The file is deleted when the call is decided. It is used
- * only if it matches the hash in it. Inputs are limited in number and size. A call whose input cannot be stored can
- * only be denied.
+ * only if its contents match the hash that it contains. Inputs are limited in number and size. A call whose input
+ * cannot be stored can only be denied.
  */
 import { ByteSize, Effect, FileSystem, Option, Schema } from "effect"
 import { hashOf, MAX_INPUT } from "../../domain/CallHash.ts"
@@ -17,7 +17,7 @@ const WaitingInput = Schema.Struct({
   run: Schema.String,
   tool: Schema.String,
   folder: Schema.String,
-  /** Any JSON value, not redacted. */
+  /** The input: any JSON value, not redacted. */
   input: Schema.Unknown,
   hash: Schema.String
 })
@@ -26,7 +26,7 @@ export type WaitingInput = typeof WaitingInput.Type
 const MAX_COUNT = 1_000
 const MAX_BYTES = 64 * MAX_INPUT
 
-/** The agent's name, unique among all stored inputs, for the hash. */
+/** The agent's name as part of the hash; no other agent with stored inputs has this name. */
 const agentOf = ({ agent, conversation }: Pick<WaitingInput, "agent" | "conversation">): string =>
   `${conversation}/${agent}`
 
@@ -49,14 +49,14 @@ export class WaitingInputs {
   private readonly folder: string
   private readonly mask: (json: string) => string
 
-  /** `mask`: replaces registered secrets in a JSON text. */
+  /** Masks registered secrets in a JSON text. */
   constructor(files: FileSystem.FileSystem, folder: string, mask: (json: string) => string) {
     this.files = files
     this.folder = folder
     this.mask = mask
   }
 
-  /** The input as shown to the user: complete, as JSON, with registered secrets masked. */
+  /** The complete input as the user sees it: as JSON, with registered secrets masked. */
   shown({ input }: WaitingInput): string {
     return this.mask(JSON.stringify(input))
   }

@@ -19,7 +19,7 @@ export interface WorkingFolder {
   readonly agent: string
   readonly config: AgentConfig
   readonly project: ConfigFile.Project
-  /** The folder of all worktrees: `<state>/worktrees`. */
+  /** Folder that contains all worktrees: `<state>/worktrees`. */
   readonly worktrees: string
   /** The folder of the daemon's own git repositories. */
   readonly stores: string
@@ -31,7 +31,7 @@ export const worktreesIn = (state: string): string => join(state, "worktrees")
 const worktreeOf = (worktrees: string, project: ConfigFile.Project, agent: string): string =>
   join(worktrees, ProjectName.conversationId(project.path), agent)
 
-/** The folder that the agent works in, even if it does not exist yet. */
+/** The folder that the agent works in. It need not exist yet. */
 export const folderOf = (state: string, project: ConfigFile.Project, agent: string, config: AgentConfig): string =>
   config.worktree === false ? project.root : worktreeOf(worktreesIn(state), project, agent)
 
@@ -54,7 +54,9 @@ const specOf = ({
   }
 }
 
-/** Fails with a clear message if the project's folder does not exist: git's own error would not say that. */
+/**
+ * Fails with a clear message if the project's folder does not exist, because git's own error would not mention that.
+ */
 const isThere = Effect.fnUntraced(function* ({ name, root }: ConfigFile.Project) {
   const files = yield* FileSystem.FileSystem
   if (yield* Effect.orElseSucceed(files.exists(root), () => true)) return
@@ -78,13 +80,13 @@ export const prepare = (
     : Effect.andThen(isThere(of.project), Worktree.prepare(spec))
 }
 
-/** Transfers the commits of the agent's own worktree to the user's repository. */
+/** Copies the commits in the agent's own worktree to the user's repository. */
 export const handOver = (of: WorkingFolder): Effect.Effect<void, never, FileSystem.FileSystem> => {
   const spec = specOf(of)
   return spec === undefined ? Effect.void : Effect.ignore(Worktree.handOver(spec))
 }
 
-/** Compares the agent's folder with the commit at which the agent's work started. */
+/** Shows the differences between the agent's folder and the commit at which the agent's work started. */
 export const diff = Effect.fnUntraced(
   function* (of: WorkingFolder) {
     const { agent, project, stores } = of

@@ -9,8 +9,8 @@
  * reports why.
  *
  * Work means: changed and untracked files, a stash, and commits that the base branch does not have. Commits on other
- * branches and tags also count, if no branch of the user contains them. A rebase or merge in progress and a running
- * process in the folder count too. Files that `.gitignore` names do not count: they are deleted with the worktree.
+ * branches and tags also count, if no branch of the user contains them. A rebase or merge in progress and a process
+ * that runs in the folder count too. Files that `.gitignore` names do not count: they are deleted with the worktree.
  */
 import { Clock, Effect, FileSystem, Option, Schema } from "effect"
 import * as path from "node:path"
@@ -49,7 +49,7 @@ export interface WorktreeSpec {
   readonly agent: string
   /** A branch or commit; if omitted, HEAD of the user's checkout. */
   readonly base?: string | undefined
-  /** Reports something unexpected to the user. `needs`: true if the user must act on it. */
+  /** Reports an unexpected state to the user. `needs`: true if the user must act on it. */
   readonly tell?: ((text: string, needs: boolean) => Effect.Effect<void>) | undefined
 }
 
@@ -72,13 +72,13 @@ const explained = <A, R>(effect: Effect.Effect<A, GitStore.Trouble, R>) =>
     GitFailed: ({ message, remedy }) => fail("GitFailed", message, remedy)
   })
 
-/** Undefined if the name refers to no commit in the user's repository. */
+/** The commit that a name refers to; undefined if there is none in the user's repository. */
 const commitOf = (store: GitStore.GitStore, name: string) => explained(GitStore.commitOf(store, name))
 
 const exists = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(file), () => false))
 
-/** The path as git writes it, without symbolic links. The folder need not exist yet. */
+/** The path without symbolic links, as git writes it. The folder need not exist yet. */
 const realFolder = Effect.fnUntraced(function* (folder: string) {
   const files = yield* FileSystem.FileSystem
   const below: Array<string> = []
@@ -159,7 +159,9 @@ const linkedOf = Effect.fnUntraced(function* (store: GitStore.GitStore, folder: 
   return { ...linked, isLocked: locked, isThere: yield* exists(path.join(folder, ".git")) }
 })
 
-/** The commit at which a new worktree starts: the base, or the tip of the agent's branch if that has unmerged work. */
+/**
+ * The commit at which a new worktree starts: the tip of the agent's branch if it has unmerged work, otherwise the base.
+ */
 const beginningOf = Effect.fnUntraced(function* (store: GitStore.GitStore, spec: WorktreeSpec) {
   const left = yield* commitOf(store, `refs/heads/${branchOf(spec.agent)}`)
   if (left === undefined) return yield* baseOf(store, spec)
@@ -176,9 +178,9 @@ const beginningOf = Effect.fnUntraced(function* (store: GitStore.GitStore, spec:
 const told = ({ agent, tell }: WorktreeSpec, text: string, needs: boolean) =>
   Effect.andThen(Effect.logWarning(`${agent}: ${text}`), tell?.(text, needs) ?? Effect.void)
 
-/** Lock files that git creates while it writes, to exclude other git processes. */
+/** Names of the lock files with which git excludes other git processes while it writes. */
 const LOCKS = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "shallow.lock"]
-/** Locks younger than this are kept, ms: their git process may still be running. */
+/** Minimum age of a lock that is removed, ms. The git process of a younger lock may still be running. */
 const FRESH_LOCK = 2_000
 const MAX_REFS = 10_000
 
@@ -190,7 +192,7 @@ const refLocks = Effect.fnUntraced(function* (gitDir: string) {
   for (let at = 0; at < folders.length && at < MAX_REFS; at++) {
     const folder = path.join(gitDir, folders[at]!)
     if (Option.isSome(yield* Effect.option(files.readLink(folder)))) continue
-    // if this is a file, the list of names is empty
+    // the path may be a file: the list of names is then empty
     for (const name of yield* Effect.orElseSucceed(files.readDirectory(folder), () => [])) {
       const below = path.join(folders[at]!, name)
       if (name.endsWith(".lock")) found.push(below)
@@ -213,7 +215,7 @@ const unlock = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string) 
     const at = Option.getOrUndefined(Option.flatMap(info, ({ mtime }) => mtime))?.getTime()
     return at === undefined ? 0 : Math.abs((yield* Clock.currentTimeMillis) - at)
   })
-  // gives a git process that still runs the time to finish
+  // give a git process that may still be running the time to finish
   if ((yield* Effect.forEach(locks, ageOf)).some((age) => age < FRESH_LOCK)) yield* Effect.sleep(FRESH_LOCK)
   if ((yield* (yield* ProcessTable.WorkingIn)(folder))?.length !== 0) return
   for (const name of locks) {
@@ -269,7 +271,7 @@ const remake = Effect.fnUntraced(function* (store: GitStore.GitStore, spec: Work
   yield* Effect.ignore(files.remove(linked.gitDir, { recursive: true }))
 })
 
-/** The stored record of the agent's repository; undefined if the repository is incomplete. */
+/** The stored record of the agent's repository; undefined if the repository is not complete. */
 const wholeOf = Effect.fnUntraced(function* (store: GitStore.GitStore, { stores }: WorktreeSpec, folder: string) {
   yield* explained(AgentRepository.endRemake(stores, folder))
   const own = yield* AgentRepository.read(stores, folder)
@@ -304,7 +306,7 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
 })
 
 /**
- * Transfers the agent's commits to the user's repository. If that fails, the commits stay where they are until the next
+ * Copies the agent's commits to the user's repository. If that fails, the commits stay where they are until the next
  * call.
  */
 const gives = (store: GitStore.GitStore, { agent, stores }: WorktreeSpec, folder: string) =>
@@ -312,12 +314,12 @@ const gives = (store: GitStore.GitStore, { agent, stores }: WorktreeSpec, folder
     Effect.logWarning(`the commits of ${agent} in ${folder} could not be transferred: ${message}`)
   )
 
-/** Transfers the agent's commits to the user's repository, if the agent has its own repository. */
+/** Copies the agent's commits to the user's repository, if the agent has a repository of its own. */
 export const handOver = Effect.fn("Worktree.handOver")(function* (spec: WorktreeSpec) {
   const folder = yield* realFolder(spec.folder)
   if ((yield* AgentRepository.read(spec.stores, folder)) === undefined) return
   const store = yield* storeOf(spec)
-  // a failed run is retried in the same folder, so stale locks must be removed
+  // a failed run is repeated in the same folder, where it may have left locks: these must be removed first
   if ((yield* wholeOf(store, spec, folder)) !== undefined) yield* unlock(spec, folder)
   yield* gives(store, spec, folder)
 })
@@ -336,12 +338,12 @@ const kept = (reason: Extract<Removal, { _tag: "Kept" }>["reason"], detail: stri
   detail
 })
 
-/** Git's files and folders that indicate an unfinished operation. */
+/** Files and folders by which git marks an unfinished operation. */
 const UNFINISHED = ["rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"]
 
 const MOST_NAMED = 5
 
-/** Describes the work that would be lost with the folder; undefined if there is none. */
+/** Describes the work that would be lost if the folder were deleted; undefined if there is none. */
 const workIn = Effect.fnUntraced(function* (store: GitStore.GitStore, folder: string, commit: string | undefined) {
   const changes = yield* explained(GitStore.changes(store, folder, "all", commit))
   if (changes.length > 0) return kept("Uncommitted", `not committed: ${changes.slice(0, MOST_NAMED).join(", ")}`)
@@ -357,15 +359,17 @@ const workIn = Effect.fnUntraced(function* (store: GitStore.GitStore, folder: st
 })
 
 /**
- * Full name of the branch into which work is merged. Undefined for a commit, because a commit keeps no later work
- * reachable.
+ * Full name of the branch into which work is merged. Undefined if the base is a commit, because nothing can be merged
+ * into a commit.
  */
 const baseBranchOf = Effect.fnUntraced(function* (store: GitStore.GitStore, base = "HEAD") {
   const ref = (yield* explained(GitStore.refOf(store, base)))?.ref ?? ""
   return /^refs\/person\/(heads|remotes)\//.test(ref) ? ref : undefined
 })
 
-/** Reports work that the base branch lacks: one of `commits`, or a commit on another branch, a tag or the stash. */
+/**
+ * Finds work that is not in the base branch: one of `commits`, or a commit on another branch, on a tag or in the stash.
+ */
 const unmerged = Effect.fnUntraced(function* (
   store: GitStore.GitStore,
   spec: WorktreeSpec,
@@ -405,7 +409,7 @@ export interface Branch {
   readonly at: number
 }
 
-/** Branches `agentd/…` of a repository that are merged into its HEAD and not checked out anywhere. */
+/** Branches `agentd/…` of a repository that are merged into its HEAD and are not checked out. */
 export const mergedBranches = Effect.fn("Worktree.mergedBranches")(function* (stores: string, repository: string) {
   const store = yield* explained(GitStore.open(stores, repository))
   const head = store === undefined ? undefined : yield* commitOf(store, "HEAD")
@@ -432,7 +436,10 @@ interface Removable {
   readonly _tag: "Removable"
   readonly store: GitStore.GitStore
   readonly folder: string
-  /** Tip of the agent's branch, read before the check for unmerged work, so that a later commit is not deleted. */
+  /**
+   * Tip of the agent's branch. Read before the check for unmerged work, so that a commit made after the check is not
+   * deleted.
+   */
   readonly tip: string | undefined
 }
 
