@@ -1,5 +1,6 @@
 /**
- * AgentRegistry: the live agents of one conversation: the agents in its config and their sub-agents.
+ * AgentRegistry: adds, removes and lists the live agents of one conversation: the agents in its config and their
+ * sub-agents.
  *
  * Guarantees: Agents are added and removed one after another, and an error with one agent does not affect the others. A
  * sub-agent above the limit waits for a free slot, and gets none after its parent has ended. While the conversation
@@ -50,12 +51,12 @@ export interface Belongs {
   readonly scope: Scope.Scope
 }
 
-/** Number of ended sub-agents that are kept for queries. */
+/** Number of ended sub-agents that are kept, so that users can still look them up. */
 const MAX_ENDED = 20
 
 /**
- * Author of actions that no user requested. No login has this name, so such a stop differs from a stop by a user, which
- * is permanent.
+ * Author of actions that no user requested. No login has this name. A stop by this author is temporary; a stop by a
+ * user is permanent.
  */
 const THE_FILE = "the project's file"
 
@@ -66,7 +67,7 @@ interface Member {
 
 type Moved = Effect.Effect<void, CommandRefused | StorageError>
 
-/** Functions with which budget limits can read and interrupt the agent's turn. */
+/** The functions with which budget limits read and interrupt an agent's turn. */
 const turnOf = (agentScope: AgentScope): Pick<Spender, "interrupt" | "turn"> => ({
   turn: () => (isActive(agentScope.turn()) ? (agentScope.turn().data.turnId ?? undefined) : undefined),
   interrupt: (reason, keep, turnId) =>
@@ -115,7 +116,7 @@ export class AgentRegistry {
     return SubAgents.settled(spawned.config, spawned.parent, parent)
   }
 
-  /** The config of an agent; its last known config if the agent is not in any config now. */
+  /** The config of an agent; its last known config if no config contains the agent now. */
   private settings(agent: string, first: AgentConfig): () => AgentConfig {
     let last = first
     return () => (last = this.subAgentTree.named(agent) ?? this.spawnedAs(agent) ?? last)
@@ -127,7 +128,7 @@ export class AgentRegistry {
   }
 
   /**
-   * Informs the user. If the user must act, the message becomes an entry that waits; otherwise it is a notice in the
+   * Informs the user. If the user must act, the message waits in the user's list; otherwise it is only a notice in the
    * log.
    */
   private tells(agent: string): WorkingFolder.WorkingFolder["tell"] {
@@ -140,13 +141,13 @@ export class AgentRegistry {
   }
 
   diff(agent: string, config: AgentConfig) {
-    // the diff process reads git objects, and may use no more memory than the agent
+    // the diff process reads git objects, and must not use more memory than the agent may
     const { memory } = config.limits
     const within = (most: Bounds): Bounds => ({ ...most, memory: Math.min(most.memory, memory) })
     return this.filing(Effect.updateService(WorkingFolder.diff(this.workplace(agent, config)), Bounds, within))
   }
 
-  /** Provides the services for worktrees: the file system and the sandbox for git. */
+  /** Provides what worktrees need: the file system, and a sandbox for git. */
   private filing<A, E>(effect: Effect.Effect<A, E, FileSystem.FileSystem>): Effect.Effect<A, E> {
     return Effect.provide(effect, this.of.services)
   }
@@ -170,8 +171,8 @@ export class AgentRegistry {
   }
 
   /**
-   * Agents in the order in which they must end. First waits until the agents of the log are added, and for changes in
-   * progress.
+   * Agents in the order in which they must end. First waits until the agents in the log are added and all changes in
+   * progress are done.
    */
   readonly leaving: Effect.Effect<ReadonlyArray<LivingAgent>> = Effect.suspend(() =>
     Effect.andThen(Deferred.await(this.arrived), this.lock.withPermit(Effect.sync(() => this.subAgentTree.inOrder)))
@@ -195,7 +196,7 @@ export class AgentRegistry {
       this.of.record.agents.set(agent, record)
       const scope = yield* Scope.fork(this.of.scope)
       const project = () => this.of.file().name
-      /** Transfers the commits of an ended turn to the user's repository, in the background. */
+      /** Copies the commits of an ended turn to the user's repository, in the background. */
       const handedOver = ({ _tag }: AgentReport) =>
         _tag === "TurnEnded"
           ? Effect.forkIn(
@@ -261,7 +262,7 @@ export class AgentRegistry {
     return this.subAgentTree.named(agent) === undefined ? Effect.void : Effect.asVoid(agentScope.start(this.theFile))
   }
 
-  /** Stops an agent of a stopped project, because the previous daemon may have died before it could. */
+  /** Stops an agent of a stopped project. Needed if the previous daemon died before it could stop the agent. */
   private keepStopped(agentScope: AgentScope, by: string): Moved {
     const worker = agentScope.worker()
     return worker === undefined || worker.state === "Stopped"
@@ -287,7 +288,7 @@ export class AgentRegistry {
     )
   }
 
-  /** Starts the agents that were stopped with the project, and agents added later. Returns their names. */
+  /** Starts the agents that were stopped with the project, and agents that were added since. Returns their names. */
   wake(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
     return Effect.suspend(() =>
       Effect.forEach(
@@ -323,7 +324,7 @@ export class AgentRegistry {
     yield* this.clear(agent, member.agentScope.config())
   })
 
-  /** Releases an agent that leaves the conversation, and rebuilds its record from the log. */
+  /** Removes an agent from the live agents, and rebuilds its record from the log. */
   private readonly release = Effect.fnUntraced(
     { self: this },
     function* (this: AgentRegistry, agent: string, { scope }: Member) {
@@ -347,8 +348,8 @@ export class AgentRegistry {
   }
 
   /**
-   * Adds and removes agents until they are exactly the agents in the config and their sub-agents. Completes even if the
-   * caller disconnects.
+   * Adds and removes agents until the live agents are exactly those in the config and their sub-agents. Completes even
+   * if the caller disconnects.
    */
   readonly settle: Moved = Effect.suspend(() => {
     const { spawned } = this.of.record.life
@@ -373,7 +374,7 @@ export class AgentRegistry {
     this.lock.withPermit
   )
 
-  /** Notifies the agents that the config has changed. */
+  /** Tells the agents that the config has changed. */
   get look(): Effect.Effect<void> {
     return Effect.suspend(() =>
       Effect.andThen(

@@ -1,6 +1,6 @@
 /**
- * AgentsEnvironment: settings that all agents of a daemon share: folders, agentd's own MCP servers, stored inputs and
- * files, and the last event id of earlier daemons.
+ * AgentsEnvironment: what all agents of a daemon share: folders, agentd's own MCP servers, stored inputs and files, and
+ * the last event id of the earlier daemons.
  */
 import { Context, type FileSystem } from "effect"
 import type { Backends } from "../runs/Backends.ts"
@@ -22,7 +22,7 @@ export class AgentsEnvironment extends Context.Service<
     readonly stores: string
     /** The folder of the configs that the user has trusted: `<state>/configs`. */
     readonly configs: string
-    /** Last event id of the log when this daemon started. Runes up to it were written by earlier daemons. */
+    /** Id of the last event in the log when this daemon started. Earlier daemons wrote the runes up to this id. */
     readonly recoveredTo: number
     readonly waiting: WaitingInputs
     readonly files: MessageFiles

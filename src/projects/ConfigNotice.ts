@@ -1,7 +1,7 @@
 /**
  * ConfigNotice: reports that a changed config file is not in force, because it is not trusted or not valid. The report
- * goes to the log at once. The user is notified only after a delay, because a user who edits the file often trusts it
- * soon.
+ * goes to the log at once. The user is notified only after a delay, because the user who edits the file often trusts it
+ * shortly afterwards.
  *
  * Guarantees: A problem is reported once, even after a restart. The log also records when the file is in force again,
  * so that a later problem is reported too.
@@ -13,7 +13,7 @@ import { EventLog } from "../core/event-log/EventLog.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
 import * as ConfigTrust from "./ConfigTrust.ts"
 
-/** Delay before the user is notified. Usually the user who edits the file has trusted it by then. */
+/** Delay before the user is notified. By then, the user who edits the file has usually trusted it. */
 export const TOLD_AFTER = Duration.minutes(5)
 
 /** Maximum length of a problem's text in a rune, characters. */
@@ -55,7 +55,7 @@ export class ConfigNotice {
         Effect.uninterruptible
       )
 
-  /** `trouble` is null if the file is in force. */
+  /** Records a problem of the config file; `trouble` is null if the file is in force. */
   readonly notice = Effect.fnUntraced({ self: this }, function* (this: ConfigNotice, trouble: Trouble | null) {
     const { noticed } = this.record.trust
     const problem = trouble?.problem?.slice(0, MAX_PROBLEM) ?? null
@@ -78,7 +78,7 @@ export class ConfigNotice {
     return { stream: conversation, kind, actor: "project", trigger: "watch", payload: { config, ...payload } }
   }
 
-  /** Schedules the user's notification, in case the problem lasts. */
+  /** Schedules a notification of the user, which is sent if the problem still exists then. */
   private readonly await = Effect.suspend(() => {
     const { noticed } = this.record.trust
     if (noticed === null || noticed.kept !== undefined || noticed.told || this.awaited === noticed.since)

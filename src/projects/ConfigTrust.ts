@@ -3,8 +3,8 @@
  * The state directory contains the text, under that hash.
  *
  * Guarantees: A stored text that does not match the hash in the log counts as missing. A text is stored before the log
- * says that it is trusted. The hash covers the path of the file, because an equal text in another folder starts other
- * programs. Only the newest trusted text of a project is stored.
+ * says that it is trusted. The hash covers the path of the file too, because the same text in another folder starts
+ * other programs. Only the newest trusted text of a project is stored.
  */
 import { createHash } from "node:crypto"
 import { join } from "node:path"
@@ -17,10 +17,10 @@ import type { RuneOf } from "../core/event-log/EventKinds.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
 import { AgentsEnvironment } from "./AgentsEnvironment.ts"
 
-/** The newest state of a file that is not in force. */
+/** The current state of a config file that is not in force. */
 export interface Noticed {
   readonly state: Untrusted
-  /** Null if the file has no text that the user could trust. */
+  /** Hash of the text that waits for the user's trust; null if there is none. */
   readonly hash: string | null
   readonly problem: string | null
   /** When the problem started, ms since the epoch. */
@@ -33,7 +33,7 @@ export interface Noticed {
   readonly kept?: { readonly by: string; readonly at: number }
 }
 
-/** The trust in a config file, according to the log. */
+/** What the log says about the trust in a config file. */
 export interface Trust {
   /** Hash of the trusted text; null in logs of older versions of agentd, which required no trust. */
   hash: string | null
@@ -72,7 +72,7 @@ export interface Known {
 
 export const fresh = (): Trust => ({ hash: null, noticed: null })
 
-/** The text that the caller trusts: the current file, the text with this hash, or no new text. */
+/** What the caller trusts: the current file, the text with this hash, or no new text. */
 export type Agreed = "as it stands" | "nothing" | { readonly hash: string }
 
 export interface Seen {
@@ -98,7 +98,7 @@ export const agrees = (agreed: Agreed, hash: string): boolean =>
 
 const placeOf = (hash: string) => Effect.map(AgentsEnvironment, ({ configs }) => join(configs, `${hash}.jsonc`))
 
-/** Undefined if the text is not stored or does not match its hash. */
+/** The stored text; undefined if there is none or it does not match its hash. */
 export const kept = Effect.fnUntraced(function* (path: string, hash: string) {
   const files = yield* FileSystem.FileSystem
   const text = yield* Effect.option(files.readFileString(yield* placeOf(hash)))
@@ -124,7 +124,7 @@ export const keep = ({ hash, text }: Seen) =>
     yield* files.rename(`${place}.part`, place)
   }).pipe(Effect.catch((error) => Effect.logWarning(`the config that is trusted could not be kept: ${error.message}`)))
 
-/** Deletes the text that was trusted before. */
+/** Deletes the text that was trusted previously. */
 export const drop = Effect.fnUntraced(function* (hash: string | null) {
   if (hash === null) return
   const files = yield* FileSystem.FileSystem
@@ -174,7 +174,7 @@ export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =
     `Look at it again: agentd trust ${name}`
   )
 
-/** `before` is undefined if there is no current config. */
+/** How the file differs from the config in force. `before`: the config in force; undefined if there is none. */
 export const changeOf = ({ config: path, conversation, name, trust }: Known, before: ConfigFile.Project | undefined) =>
   Effect.gen(function* () {
     const of = { conversation, project: name, config: path }
@@ -207,7 +207,7 @@ export const changeOf = ({ config: path, conversation, name, trust }: Known, bef
     )
   )
 
-/** `how` "first": no earlier text was trusted. */
+/** The rune that records the user's trust. `how` "first": no text was trusted before. */
 export const trusted = (
   stream: string,
   { config, hash }: Seen,

@@ -1,11 +1,11 @@
 /**
- * ConversationActor: the actor that runs the Conversation machine of one conversation, and the interface for its
- * agents.
+ * ConversationActor: the actor for the life of one conversation (see ConversationMachine), and the interface that the
+ * conversation's agents use.
  *
  * Guarantees: A turn starts only while the conversation is active and within its budget. When the budget is exceeded,
- * the conversation is suspended at once, its running turns are interrupted, and their messages are queued again. A
- * turn, a failure or a usage that is reported twice counts once. Closing ends every agent in an orderly way, even after
- * crashes, and then seals the stream.
+ * the conversation is suspended at once, its running turns are interrupted, and their messages are queued again. If a
+ * turn, a failure or usage is reported twice, it is counted once. Closing ends every agent in an orderly way, even
+ * after crashes, and then seals the stream.
  */
 import { putRight } from "../domain/ErrorLimit.ts"
 import { Deferred, Duration, Effect, Exit, Fiber, type Scope } from "effect"
@@ -28,13 +28,13 @@ type Act = Acting<ConversationSnapshot, ConversationMachine.Event>
 export interface LivingAgent {
   readonly name: string
   readonly control: AgentControl
-  /** Grace period in which the agent may end by itself. */
+  /** How long the agent has to end by itself before it is forced to end. */
   readonly grace: Duration.Duration
-  /** Removes what the agent leaves behind, such as its worktree, after its permanent end. */
+  /** Removes what an agent leaves behind, such as its worktree, when the agent has ended permanently. */
   readonly clear: Effect.Effect<void>
 }
 
-/** The permanent stop of an agent. `cause`: the rune of the stop. */
+/** The permanent stop of an agent. `cause`: the rune that records the stop. */
 export interface Failure {
   readonly agent: string
   readonly error: string
@@ -45,21 +45,24 @@ export interface Around {
   readonly conversation: string
   readonly system: System
   readonly config: () => ConversationConfig
-  /** A plain read. */
+  /** Reads memory only, without waiting. */
   readonly livingAgents: () => ReadonlyArray<LivingAgent>
-  /** Agents in the order in which they must end. First waits for agents that are being added or removed. */
+  /** Agents in the order in which they must end. First waits until no agent is being added or removed. */
   readonly leaving: Effect.Effect<ReadonlyArray<LivingAgent>>
   /** Called after an agent has ended, to end its sub-agents too. */
   readonly ended: (agent: string) => Effect.Effect<void>
   /** Called with the rune that reset the budget. */
   readonly renewed: (ref: RuneRef) => Effect.Effect<void>
-  /** Last event id of the log when this daemon started. Usage up to it is already counted. */
+  /** Id of the last event in the log when this daemon started. Usage up to that event is already counted. */
   readonly recoveredTo: number
 }
 
-/** Maximum time for the forced end of an agent. After that it is abandoned, and its scope ends all remains. */
+/**
+ * Maximum time for the forced end of an agent. After that the agent is abandoned, and all that is left of it ends with
+ * its scope.
+ */
 const ABANDONED_AFTER = "60 seconds"
-/** Number of recent usages that are remembered, because they may be newer than a budget reset in progress. */
+/** Number of recent usage reports that are kept, because they may be newer than a budget reset in progress. */
 const RECENT = 64
 
 /** The current limits, with the fields of the rune. */
@@ -81,7 +84,7 @@ export class ConversationActor {
   /** Completed when the conversation's stream is sealed. */
   readonly closed = Deferred.makeUnsafe<void>()
 
-  /** Restores the conversation from `life`. Its fibers run in the scope. */
+  /** Restores the conversation from `life`, its record in the log. Its fibers run in the scope. */
   constructor(around: Around, life: Life, scope: Scope.Scope) {
     this.around = around
     this.life = life
@@ -135,7 +138,7 @@ export class ConversationActor {
     return exhausted === undefined ? undefined : `the conversation's budget of ${exhausted.resource} is spent`
   }
 
-  /** Undefined if the event is rejected. */
+  /** Sends an event to the conversation. Returns undefined if the event is rejected. */
   readonly ask = (
     event: ConversationMachine.Event,
     cause: Cause | null = null
@@ -198,7 +201,7 @@ export class ConversationActor {
   private readonly agentEnded: ConversationPort["agentEnded"] = (agent, cause) =>
     Effect.suspend(() => {
       const { ended, spawned } = this.life
-      // a new sub-agent with the name of an ended one first reports the earlier end
+      // if a new sub-agent has the name of an ended one, the end of the old one is reported first
       const known = Math.max(ended.get(agent) ?? 0, spawned.get(agent)?.eventId ?? 0)
       if (known >= cause.eventId) return Effect.void
       ended.set(agent, cause.eventId)
@@ -260,7 +263,7 @@ export class ConversationActor {
         return Effect.andThen(
           this.around.renewed(ref),
           Effect.sync(() => {
-            // usage that became durable after the reset counts in the new budget
+            // usage that became durable after the reset counts against the new budget
             const later = this.recent.filter((usage) => usage.cause.seq > (cause?.seq ?? 0))
             this.life.spent = later.reduce((sum, { spent }) => Budget.add(sum, spent), Budget.nothing)
           })
@@ -273,7 +276,7 @@ export class ConversationActor {
 
   private run(activity: string, acting: Act): Effect.Effect<void, StorageError> {
     switch (activity) {
-      // informs watchers of the agents whether the agents accept turns
+      // tells the agents' watchers whether the agents accept turns
       case "AnnounceAgents":
         return this.announce
       case "StopAgents":
@@ -317,7 +320,7 @@ export class ConversationActor {
       )
     })
 
-  /** Records a turn that an agent has started and that the conversation does not know. */
+  /** Records a turn that an agent has started but the conversation has not recorded yet. */
   private begun(agent: string, { began, turnId }: NewestTurn): Effect.Effect<void> {
     this.life.newest.delete(agent)
     const cause = { stream: this.around.conversation, ...began }
@@ -327,7 +330,9 @@ export class ConversationActor {
     )
   }
 
-  /** After a suspension, the counters and budget are reset and the current limits apply. */
+  /**
+   * Resumes the conversation. After a suspension, the counters and the budget are reset and the current limits apply.
+   */
   readonly resume = (by: string) =>
     Effect.suspend(() => {
       const { data, state } = this.snapshot
@@ -342,7 +347,7 @@ export class ConversationActor {
       )
     })
 
-  /** Cuts the grace period short for all agents that are being ended. */
+  /** Ends the grace period at once for all agents that are being ended. */
   readonly hurry: Effect.Effect<void> = Effect.suspend(() => Effect.asVoid(Deferred.succeed(this.force, undefined)))
 
   /**
@@ -380,7 +385,7 @@ export class ConversationActor {
     }
   )
 
-  /** Ends the agents one after another, then writes the statistics. Safe to repeat after a crash. */
+  /** Ends the agents one after another, then writes the statistics. Can be repeated after a crash. */
   private readonly stopAgents = Effect.fnUntraced(
     { self: this },
     function* (this: ConversationActor, { self, state }: Act) {
@@ -396,6 +401,6 @@ export class ConversationActor {
   )
 }
 
-/** Contains a bug in the end of one agent, so that the conversation can still close. */
+/** If a bug prevents the end of one agent, logs it and continues, so that the conversation can still close. */
 const contained = (name: string, ending: Effect.Effect<void, StorageError>) =>
   Effect.catchDefect(ending, (defect) => Effect.logError(`${name} could not be ended`, defect))

@@ -1,7 +1,8 @@
 /**
  * ConversationCommands: a user's commands on a whole conversation.
  *
- * Guarantees: Everything that a reply reports is durable. An error names the obstacle and the command that helps.
+ * Guarantees: Everything that a reply reports is durable. An error says what prevents the command, and names the
+ * command that helps.
  */
 import { Deferred, Effect } from "effect"
 import { type Caller, type CommandRefused, type ConversationInfo, type Done, refuse } from "../domain/Messages.ts"
@@ -45,7 +46,7 @@ const notNow = ({ life, conversation }: Project, remedy: string) =>
 
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
-/** Describes what happens to current work. A run that is being started has no turn yet and cannot start one now. */
+/** Says what happens to the work in progress. A run that is being started has no turn yet, and now cannot start one. */
 const underWay = ({ members }: Project, turns: number, inFlight: "interrupt" | "complete"): string => {
   const starting = [...members.values()].filter(
     ({ agentScope }) => agentScope.worker()?.state === "Spawning" && agentScope.turn().state === "idle"
@@ -113,12 +114,12 @@ export const resume = Effect.fnUntraced(function* (
 const listed = (names: ReadonlyArray<string>): string => (names.length === 0 ? "none" : names.join(", "))
 
 /**
- * Commands that stop and start a whole project. The stop is logged before the first agent ends, so that the next daemon
- * continues it after a crash. Agents that were already stopped before are not started again.
+ * Commands that stop and start a whole project. The stop is logged before the first agent ends, so that after a crash
+ * the next daemon continues the stop. Agents that were already stopped before are not started again.
  */
 type Answer = Effect.Effect<Done, CommandRefused | StorageError>
 
-/** Returns when the agents have ended. */
+/** Stops the whole project. Returns when the agents have ended. */
 export const stopAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
     const { registry, name, record } = project
@@ -132,7 +133,7 @@ export const stopAll = (project: Project, caller: Caller): Answer =>
     }
   }).pipe(Effect.uninterruptible)
 
-/** Returns when the agents that were stopped with the project have started. */
+/** Starts the whole project. Returns when the agents that were stopped with the project have started. */
 export const startAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
     const { registry, name, record } = project
@@ -182,7 +183,10 @@ export const close = Effect.fnUntraced(function* (
   return farewell(record)
 })
 
-/** At later starts of the daemon, the archive's rune replaces the conversation's own runes. */
+/**
+ * Archives a conversation. At later starts of the daemon, the archive's rune is read instead of the conversation's own
+ * runes.
+ */
 export const archive = Effect.fnUntraced(function* (
   entry: Entry,
   { by }: Caller,

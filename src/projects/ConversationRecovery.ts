@@ -1,6 +1,6 @@
 /**
  * ConversationRecovery: rebuilds one conversation from the log: the state of its machine, its usage, its failed agents
- * and its sub-agents. A pure fold, one rune at a time, in the same pass as the fold of its agents.
+ * and its sub-agents. Pure: applies one rune at a time. The conversation's agents are rebuilt in the same pass.
  *
  * Guarantees: An archived conversation is rebuilt from a single rune in the daemon's stream. If a rune does not fit the
  * machine's state, the conversation is set apart with the reason.
@@ -32,7 +32,7 @@ export interface OpenTurn {
   outcome: TurnOutcome | undefined
 }
 
-/** The newest turn of an agent, according to the runes of the turn. */
+/** The newest turn of an agent, according to the runes of that turn. */
 export interface NewestTurn {
   readonly turnId: string
   readonly began: { readonly seq: number; readonly eventId: number }
@@ -41,14 +41,14 @@ export interface NewestTurn {
 
 export interface Spawned {
   readonly parent: string
-  /** The encoded AgentConfig. */
+  /** The agent's config, encoded. */
   readonly config: unknown
   /** Id of the message that contains the task; null in logs of older versions of agentd. */
   readonly task: string | null
   readonly eventId: number
 }
 
-/** Number of sub-agents that started on one day. `day`: for example "2026-11-24"; empty before the first start. */
+/** How many sub-agents were started on one day. `day`: for example "2026-11-24"; empty before the first start. */
 export interface Begun {
   readonly day: string
   readonly count: number
@@ -56,21 +56,21 @@ export interface Begun {
 
 export interface Life {
   snapshot: ConversationSnapshot
-  /** Why the conversation's runes could not be folded; undefined if they were. */
+  /** Why the conversation's state could not be rebuilt from its runes; undefined if it could. */
   broken: string | undefined
   /** Usage since the conversation was created, or since it was last resumed after a suspension. */
   spent: Budget.Spent
-  /** Limits from the runes, for a conversation without a config. */
+  /** Limits that the runes contain, for a conversation without a config. */
   limits: Spending
   readonly turns: Map<string, OpenTurn>
   /** The newest turn of each agent that has not ended. */
   readonly newest: Map<string, NewestTurn>
-  /** True if the change to the current state interrupts turns. */
+  /** True if turns must be interrupted because of the current state. */
   interrupts: boolean
   /** Sequence number of the rune that caused each agent's newest failure, so that no failure is counted twice. */
   readonly failures: Map<string, number>
   readonly spawned: Map<string, Spawned>
-  /** Number of sub-agents that agents have started on the newest day. */
+  /** How many sub-agents agents have started on the newest day. */
   begun: Begun
   /** Event id of the rune that ended each agent. */
   readonly ended: Map<string, number>
@@ -78,7 +78,7 @@ export interface Life {
   readonly news: SubAgentReports.News
 }
 
-/** Maximum number of ended sub-agents in the state. */
+/** Maximum number of ended sub-agents that are kept. */
 const MAX_ENDED = 20
 
 const turnEnds: { readonly [kind: string]: TurnOutcome } = {
@@ -129,7 +129,7 @@ const interrupts = ({ interrupts: before, snapshot }: Life, event: ConversationM
   return event?._tag === "pause_requested" ? event.inFlight === "interrupt" : before
 }
 
-/** Applies a rune of the conversation's own machine. */
+/** Applies a rune that the conversation itself wrote. */
 const move = (life: Life, rune: Rune): void => {
   if (life.broken !== undefined) return
   try {
@@ -149,7 +149,7 @@ const move = (life: Life, rune: Rune): void => {
     case "new_turn": {
       const { agentId: agent, turnId } = event
       const newest = life.newest.get(agent)
-      // an agent starts its turn before the conversation records it; in older logs, the order is reversed
+      // an agent starts its turn before the conversation records it; in older logs, the conversation recorded it first
       const begun = newest?.turnId === turnId
       life.turns.set(turnId, { agent, begun, outcome: begun ? newest.outcome : undefined })
       break
@@ -163,7 +163,7 @@ const move = (life: Life, rune: Rune): void => {
   }
 }
 
-/** If the clock was set back, the start counts for the newest day. */
+/** Counts a start. If the clock was set back, the start counts for the newest day. */
 const begunAt = ({ count, day }: Begun, at: number): Begun => {
   const now = Calendar.dayOf(at)
   return Calendar.isOver(day, now) ? { day: now, count: 1 } : { day, count: count + 1 }
@@ -171,7 +171,7 @@ const begunAt = ({ count, day }: Begun, at: number): Begun => {
 
 export const begunOn = ({ begun }: Life, day: string): number => (Calendar.isOver(begun.day, day) ? 0 : begun.count)
 
-/** Only the most recently ended sub-agents are kept. */
+/** Keeps only the sub-agents that ended most recently. */
 const end = (life: Life, agent: string, eventId: number): void => {
   life.ended.set(agent, eventId)
   life.newest.delete(agent)
@@ -194,7 +194,7 @@ const ofTurn = (life: Life, rune: RuneOf<typeof turnKinds>): void => {
   turn.outcome = outcome
 }
 
-/** Returns true if only the conversation needs the rune. */
+/** Applies a rune. Returns true if only the conversation needs the rune, and its agents do not. */
 export const apply = (life: Life, any: Rune): boolean => {
   if (any.actor.startsWith("conversation/")) {
     move(life, any)
@@ -229,7 +229,7 @@ export const apply = (life: Life, any: Rune): boolean => {
   return false
 }
 
-/** The conversation in the rune of an archive; undefined for any other rune. */
+/** The conversation that an archive's rune describes; undefined for any other rune. */
 export const archived = (rune: Rune): (Summary & { readonly life: Life }) | undefined => {
   const archive = rune.stream === DAEMON_STREAM ? readMove(rune) : undefined
   if (archive?.kind !== "session.archived") return undefined

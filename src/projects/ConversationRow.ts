@@ -1,7 +1,7 @@
 /**
  * ConversationRow: the row of a conversation in a list for the user, and the errors of its commands. Pure.
  *
- * Guarantees: Each error names the obstacle and the command that helps.
+ * Guarantees: Each error says what prevents the command, and names the command that helps.
  */
 import { Duration } from "effect"
 import { CommandRefused, type ConversationInfo, refuse, type Spending } from "../domain/Messages.ts"
@@ -14,7 +14,7 @@ export interface Row {
   readonly project: string
   readonly config: string
   readonly snapshot: ConversationSnapshot
-  /** Why the conversation's runes could not be folded; undefined if they were. */
+  /** Why the conversation's state could not be rebuilt from its runes; undefined if it could. */
   readonly broken?: string | undefined
   readonly agents: ReadonlyArray<string>
   /** Names of sub-agents that wait for a free slot. */
@@ -23,7 +23,10 @@ export interface Row {
   readonly limits: Spending
 }
 
-/** Names of a conversation: its id, and the name of its project, which identifies the project's newest conversation. */
+/**
+ * The names of a conversation: its id, and the name of its project. The project's name means the newest conversation of
+ * the project.
+ */
 export interface Called {
   readonly conversation: string
   readonly project: string
@@ -37,7 +40,7 @@ const because = ({ data }: ConversationSnapshot): string => {
   return reason === "" ? ` by ${by}` : ` by ${by}: ${reason}`
 }
 
-/** For example `is paused by ada: lunch`. */
+/** The state of a conversation in words, for example `is paused by ada: lunch`. */
 export const standing = (snapshot: ConversationSnapshot): string => {
   switch (snapshot.state) {
     case "[*]":
@@ -103,7 +106,7 @@ export const row = (of: Row): ConversationInfo => {
   }
 }
 
-/** For example `12,000 tokens, 3 tool calls, 5m 2s, $0.42`. */
+/** Usage in words, for example `12,000 tokens, 3 tool calls, 5m 2s, $0.42`. */
 export const spentInWords = ({ tokens, toolCalls, usd, wallTime }: Budget.Spent): string =>
   [
     `${tokens.toLocaleString("en-US")} tokens`,

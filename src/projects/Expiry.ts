@@ -19,7 +19,7 @@ import type { MessageFiles } from "../agents/prompt/MessageFiles.ts"
 import * as RetainedFiles from "./service/RetainedFiles.ts"
 import type { Projects } from "./Projects.ts"
 
-/** Maximum number of runes that one batch erases in a conversation. */
+/** Maximum number of runes of one conversation that one batch erases. */
 export const BATCH = 100
 
 export const ERASER = "agentd keepPrompts"
@@ -40,13 +40,13 @@ const KINDS: ReadonlyArray<string> = [
 /** The parts of a conversation that are still needed. */
 interface Needed {
   readonly messages: ReadonlySet<string>
-  /** Time since which all runes are needed, ms since the epoch. */
+  /** All runes since this time are still needed, ms since the epoch. */
   readonly since: number
 }
 
 /**
- * Whether a rune may be erased. In a worker's runes only the prompt is erased, because the reason for a stop is part of
- * the state.
+ * Whether a rune can be erased. Of a worker's runes, only those with a prompt are erased: the others can contain the
+ * reason for a stop, which is still needed.
  */
 const mayGo = ({ kind, payload, trigger }: Rune): boolean =>
   (kind !== "worker.moved" || trigger === "PromptReady") && textsIn(payload).length > 0
@@ -76,16 +76,18 @@ const messageIn = ({ payload }: Rune): string | undefined => {
   return event?.message?.messageId
 }
 
-/** Maximum number of remembered runes that cannot be erased. Above this number, some are tried again without effect. */
+/**
+ * How many runes that cannot be erased are remembered. If there are more, the erasure of some is tried again in vain.
+ */
 const MAX_KEPT = 100_000
 
 export const make = (projects: Projects, log: EventLog["Service"], files: MessageFiles) => {
-  /** For each stream, the event id up to which nothing is left to erase. Saves reading after the first batch. */
+  /** Up to which event id each stream is already erased. Later batches do not read the runes up to it again. */
   const places = new Map<string, number>()
-  /** Ids of runes that cannot be erased, because a state contains their texts. */
+  /** Ids of runes that cannot be erased, because their texts are part of a state. */
   const kept = new Set<number>()
 
-  /** Remembers a rune that the log refused to erase, so that it is not tried again. */
+  /** Remembers a rune that the log refused to erase, so that its erasure is not tried again. */
   const stays = (eventId: number): void => {
     if (kept.size >= MAX_KEPT) kept.delete(kept.values().next().value!)
     kept.add(eventId)
@@ -102,7 +104,7 @@ export const make = (projects: Projects, log: EventLog["Service"], files: Messag
     const now = yield* Clock.currentTimeMillis
     const found = yield* log.read({ stream, kinds: KINDS, after }).pipe(
       Stream.takeWhile(({ at }) => at > now || at < Math.min(before, needed.since)),
-      // a rune with a timestamp in the future counts as old as the next rune
+      // a rune with a timestamp in the future is treated as if it were as old as the next rune
       Stream.mapAccum(
         (): ReadonlyArray<Rune> => [],
         (ahead, rune) => (rune.at > now ? [[...ahead, rune], []] : [[], [...ahead, rune]])
@@ -126,14 +128,14 @@ export const make = (projects: Projects, log: EventLog["Service"], files: Messag
         ),
       { discard: true }
     )
-    // after a full batch, only the runes up to the last erased one are known to be done
+    // after a full batch, the stream is known to be erased only up to the last rune of the batch
     if (!isHeld) places.set(stream, found.length === BATCH ? found.at(-1)!.eventId : last)
     return found.length
   })
 
   /**
-   * Erases one batch in each conversation, after the time in its config, or `usual` if the config has none. Returns the
-   * number of runes that were tried.
+   * Erases one batch of expired runes in each conversation. The conversation's config says when texts expire; otherwise
+   * `usual` applies. Returns the number of runes that were tried.
    */
   return Effect.fnUntraced(function* (usual: Duration.Duration | undefined): Effect.fn.Return<number, StorageError> {
     yield* RetainedFiles.sweep(projects, log, files)

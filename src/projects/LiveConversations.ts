@@ -1,6 +1,4 @@
-/**
- * LiveConversations: implements the port `Conversations` with the conversations of this daemon.
- */
+/** LiveConversations: implements the interface `Conversations` with the conversations of this daemon. */
 import { Effect, Stream } from "effect"
 import { Conversations, type Standing } from "../domain/Conversations.ts"
 import type { EventLog } from "../core/event-log/EventLog.ts"
@@ -19,9 +17,9 @@ const standings: { readonly [state in ConversationMachine.State]: Standing } = {
 
 export const make = (of: {
   readonly log: EventLog["Service"]
-  /** Ids of all conversations. Waits until every conversation is loaded. */
+  /** Ids of all conversations. First waits until every conversation is loaded. */
   readonly known: Effect.Effect<ReadonlyArray<string>>
-  /** State of the conversation's machine; undefined for an unknown conversation. */
+  /** The state of the conversation; undefined if the conversation is unknown. */
   readonly stateOf: (conversation: string) => ConversationMachine.State | undefined
 }): Conversations["Service"] =>
   Conversations.of({

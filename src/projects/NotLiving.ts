@@ -1,5 +1,5 @@
 /**
- * NotLiving: a known conversation that is not alive, and the reason.
+ * NotLiving: a conversation that is listed but not running, and the reason.
  *
  * - `closed`: the conversation is over, and its project can start a new one.
  * - `lost`: the trusted config is missing. The conversation can still be closed, because agents that an earlier daemon
@@ -32,7 +32,7 @@ export interface NotLiving {
   readonly _tag: "NotLiving"
   readonly record: ProjectRecord
   readonly reason: Reason
-  /** The reason as lines of text; empty if the conversation is closed. */
+  /** The reason as lines of text; empty if the conversation was closed normally. */
   readonly problems: ReadonlyArray<string>
 }
 
@@ -87,7 +87,7 @@ export const refusalOf = ({
   }
 }
 
-/** Closes a lost conversation without its config and agents. Returns when the conversation is closed. */
+/** Closes a conversation whose config is lost, without starting its agents. Returns when the conversation is closed. */
 export const end = (
   { agents, conversation, life, name }: ProjectRecord,
   supervisor: DynamicSupervisor.DynamicSupervisor,
@@ -125,8 +125,8 @@ const LOOK_BACK = 200
 const readProject = reader(projectKinds)
 
 /**
- * Creates the record of a damaged conversation, with its project's name and file if the rune that contains them is
- * readable.
+ * Creates the record of a damaged conversation. It contains the project's name and file if the rune with them can be
+ * read.
  */
 export const recordOf = Effect.fnUntraced(function* (conversation: string) {
   const log = yield* EventLog
@@ -157,7 +157,7 @@ export const tell = (conversation: string, message: string) =>
 const told = Effect.fnUntraced(function* (conversation: string, message: string) {
   const log = yield* EventLog
   const before = yield* log.tail({ stream: DAEMON_STREAM, kinds: ["invariant.violated", "log.repaired"] }, LOOK_BACK)
-  // damage that was reported before a repair counts as repaired
+  // damage reported before a repair is treated as repaired
   const since = before.slice(before.findLastIndex(({ kind }) => kind === "log.repaired") + 1)
   const isTold = since.some((rune) => {
     const own = readOwn(rune)
@@ -166,7 +166,7 @@ const told = Effect.fnUntraced(function* (conversation: string, message: string)
   if (!isTold) yield* log.append([violation(conversation, message)])
 })
 
-/** Records in the daemon's stream that a damaged conversation was given up. It is then closed. */
+/** Records in the daemon's stream that a user gave up a damaged conversation. The conversation is then closed. */
 export const giveUp = Effect.fnUntraced(function* (
   { config, conversation, name }: ProjectRecord,
   { by, reason }: Closing

@@ -1,10 +1,10 @@
 /**
  * Project: one `agentd.jsonc` file, its open conversation, and the conversation's agents.
  *
- * Guarantees: The config that the user trusted last is in force. If a newer file has problems or waits for the user's
- * trust, that can be queried and is in the log. A reload affects only changed agents. A new agent is started. A removed
- * agent is stopped, but its inbox and log are kept. A changed agent uses its new settings from its next run, and its
- * new limits from its next start.
+ * Guarantees: The config that the user trusted last is in force. If a newer version of the file has problems or waits
+ * for the user's trust, the project's row and the log say so. A reload affects only changed agents. A new agent is
+ * started. A removed agent is stopped, but its inbox and log are kept. A changed agent uses its new settings from its
+ * next run, and its new limits from its next start.
  */
 import { putRight } from "../domain/ErrorLimit.ts"
 import { Context, Deferred, Effect, FileSystem, Scope, Semaphore, Stream } from "effect"
@@ -47,15 +47,15 @@ export class Project {
   readonly record: ProjectRecord
   readonly scope: Scope.Closeable
   readonly life: ConversationActor
-  /** Supervisor of the conversation: of its actor and then of its agents. */
+  /** Supervises the conversation: its actor, then its agents. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   private readonly agents: DynamicSupervisor.DynamicSupervisor
   private readonly services: Context.Context<Services>
-  /** Completed when the conversation is closed and nothing of it is running. */
+  /** Completed when the conversation is closed and everything in it has ended. */
   readonly retired = Deferred.makeUnsafe<void>()
   private readonly reading = Semaphore.makeUnsafe(1)
   private readonly notices: ConfigNotice.ConfigNotice
-  /** Returns an error if another project has the name; undefined if the name is free. */
+  /** Checks a project name. Returns an error if another project has the name; undefined if the name is free. */
   private readonly taken: (name: string, before: string) => CommandRefused | undefined
 
   private constructor(
@@ -102,7 +102,10 @@ export class Project {
     })
   }
 
-  /** Restores a project from its record; `begin` then starts it. Everything in the project ends with the scope. */
+  /**
+   * Restores a project from its record; `begin` then starts it. Everything in the project ends when the Effect scope
+   * closes.
+   */
   static readonly make = (
     record: ProjectRecord,
     config: ConfigFile.Project,
@@ -143,7 +146,7 @@ export class Project {
     )
   }
 
-  /** Texts about the limits that cannot be enforced, for the agent's own backend and for each fallback. */
+  /** Describes the limits that cannot be enforced, for the agent's own backend and for each fallback. */
   gapsOf(agent: string, config: AgentConfig): ReadonlyArray<string> {
     return [config.backend, ...config.fallback].flatMap((_, place) => this.gapOf(agent, config, place)?.text ?? [])
   }
@@ -223,7 +226,10 @@ export class Project {
     yield* Context.get(this.services, Bus).configured(this.news)
   })
 
-  /** Agents that stopped permanently, according to the log. Excludes agents whose life had ended before that stop. */
+  /**
+   * Agents that stopped permanently, according to the log. Agents that had already ended before that stop are not
+   * included.
+   */
   private get failures(): ReadonlyArray<Failure> {
     const stream = this.conversation
     return [...this.record.agents].flatMap(
@@ -243,7 +249,7 @@ export class Project {
     )
   }
 
-  /** The project's config, for other services that use a part of it. */
+  /** The project's config. Other services read the parts that they need. */
   get news(): ConfigNews {
     return { conversation: this.conversation, config: this.config }
   }
@@ -252,13 +258,13 @@ export class Project {
     return this.registry.settle
   }
 
-  /** Completes unfinished work of the previous daemon, after the agents were restored. */
+  /** Completes unfinished work of the previous daemon. Called when the agents have been restored. */
   readonly mend: Effect.Effect<void> = Effect.suspend(() =>
     Effect.andThen(this.life.tellAgain(this.failures), this.registry.mend)
   )
 
   /**
-   * Reads the file again, one reader at a time. An untrusted text changes only `waits`, and an invalid text only
+   * Reads the config file again, one reader at a time. An untrusted text changes only `waits`, and an invalid text only
    * `problems`. Fails if the caller trusts a text that the file no longer contains.
    */
   readonly reload = Effect.fnUntraced(
@@ -275,7 +281,7 @@ export class Project {
         this.problems = []
         yield* this.weigh(read.success, agreed, by)
       }
-      // needed even if the file is unchanged, because an earlier attempt may have failed halfway
+      // also if the file is unchanged, because an earlier attempt may have failed halfway
       yield* this.settle
       if (isHeld) return yield* ConfigTrust.changedSince(this.record)
     },
@@ -349,7 +355,10 @@ export class Project {
     return Effect.provide(ConfigTrust.changeOf(this.record, this.config), this.services)
   }
 
-  /** Reloads now, because the file may have changed earlier, and then after each change until the scope closes. */
+  /**
+   * Reloads the config file now, because it may have changed earlier, and then after each change until the scope
+   * closes.
+   */
   readonly watch = Effect.suspend(() =>
     Stream.merge(Stream.succeed(undefined), this.changes).pipe(
       // editors write a file in several steps, so wait until the file has not changed for 200 ms

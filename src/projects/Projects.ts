@@ -1,9 +1,10 @@
 /**
  * Projects: all projects in the log, by conversation. Restores projects from the log, registers new projects, and finds
- * projects for callers.
+ * projects by name.
  *
  * Each project is restored from its own stream, and is available as soon as its stream was read. It uses the config
- * that the user trusted last, whatever its file contains now. A project without its config is listed with its problems.
+ * that the user trusted last, even if its file has changed since. A project without its config is listed with its
+ * problems.
  * Such a project, or an unreadable stream, does not delay other projects. A project has one open conversation at a
  * time. Its closed conversations remain known.
  */
@@ -44,12 +45,12 @@ import * as Secrets from "./Secrets.ts"
 import { repeated } from "../agents/machines/ToolsState.ts"
 import * as Backoff from "../core/supervision/Backoff.ts"
 
-/** Interval at which the config of a lost project is read again. */
+/** How often agentd tries to read the config of a lost project again. */
 const READ_AGAIN = Backoff.constant("5 seconds")
 
 export class Projects {
   readonly living: Map<string, Project> = new Map()
-  /** Conversations that are not alive, by their id. */
+  /** Conversations that are not running, by their id. */
   private readonly others: Map<string, NotLiving.NotLiving> = new Map()
   /** Lost conversations that are being closed, by their id. They are not restored, even if their file exists again. */
   private readonly endings = new Map<string, Deferred.Deferred<void, StorageError>>()
@@ -69,7 +70,7 @@ export class Projects {
     this.scope = scope
   }
 
-  /** The projects end when the Effect scope closes. */
+  /** Creates the service. All projects end when the Effect scope closes. */
   static readonly make = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
     Effect.map(
       Effect.all([Effect.context<Services>(), Effect.scope]),
@@ -91,7 +92,7 @@ export class Projects {
     return NotLiving.inOrder(this.others.values())
   }
 
-  /** The record of a conversation that is not alive for `reason`; undefined if there is none. */
+  /** The record of a conversation that is not running for this `reason`; undefined if there is none. */
   private recordOf(conversation: string, reason: NotLiving.Reason): ProjectRecord | undefined {
     const one = this.others.get(conversation)
     return one?.reason === reason ? one.record : undefined
@@ -132,7 +133,7 @@ export class Projects {
       this.others.delete(record.conversation)
       yield* Effect.forkIn(Effect.andThen(Deferred.await(project.life.closed), this.retire(project)), this.scope)
       yield* Effect.forkIn(project.watch, scope)
-      // if this fails, the next reload repeats it
+      // if this fails, the next reload tries again
       yield* Effect.ensuring(project.settle, project.mend)
       // the file may have changed in the meantime, and callers must see the newest state
       yield* project.reload("nothing", "agentd").pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
@@ -140,7 +141,7 @@ export class Projects {
     }
   )
 
-  /** Everything in the project is stopped, and only its record remains. */
+  /** Called when everything in the project has stopped: keeps only its record. */
   private readonly retire = (project: Project) =>
     Effect.gen({ self: this }, function* () {
       const { conversation, life, record, scope } = project
@@ -156,12 +157,15 @@ export class Projects {
     return Effect.mapError(Effect.provide(ConfigTrust.look(path), this.services), (error) => refusedBy(error))
   }
 
-  /** Undefined if the trusted text no longer exists. */
+  /** The config that was trusted; fails if its text no longer exists. */
   private inForce(path: string, hash: string) {
     return Effect.mapError(Effect.provide(ConfigTrust.inForce(path, hash), this.services), (error) => refusedBy(error))
   }
 
-  /** Registers the config's secrets and stores its text. Must be done before the log says that the text is trusted. */
+  /**
+   * Registers the secrets in the config and stores the config's text. Must be done before the log says that the text is
+   * trusted.
+   */
   private ready(seen: ConfigTrust.Seen) {
     return Effect.provide(Effect.andThen(Secrets.register(seen.config), ConfigTrust.keep(seen)), this.services)
   }
@@ -172,8 +176,8 @@ export class Projects {
   }
 
   /**
-   * Returns an error if another project has the name; undefined if the name is free. `before`: the current name of the
-   * project.
+   * Checks a project name. Returns an error if another project has the name; undefined if the name is free. `before`:
+   * the current name of the project.
    */
   private taken(path: string, name: string, before: string | null): CommandRefused | undefined {
     const called = (name: string) =>
@@ -284,14 +288,14 @@ export class Projects {
           )
         }
         const conversation = known === undefined ? ProjectName.conversationId(path) : NameLookup.successor(known.record)
-        // a change that waits for the user's trust continues to wait
+        // a change that waits for the user's trust keeps waiting
         return (yield* this.enter(path, conversation, caller, "nothing", known?.record.trust.hash ?? null)).row
       })
     )
 
   /**
-   * The config with which a project is restored: the trusted text. In logs of older versions of agentd nothing is
-   * trusted: then the current file is used, and is trusted from now on.
+   * The config with which a project is restored: the trusted text. Logs of older versions of agentd name no trusted
+   * text: then the current file is used, and is trusted from now on.
    */
   private readonly recovered = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
     const { config: path, conversation, trust } = record
@@ -322,7 +326,7 @@ export class Projects {
     )
   }
 
-  /** An error affects only this project. */
+  /** Restores one project. If this fails, no other project is affected. */
   readonly revive = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
     const { config, life } = record
     const { state } = life.snapshot
@@ -349,7 +353,10 @@ export class Projects {
       : NotLiving.refusalOf(entry)
   }
 
-  /** Returns when the conversation is closed. Completes even if the caller disconnects. A second call waits too. */
+  /**
+   * Closes a lost conversation. Returns when it is closed, also to a second caller. Completes even if the caller
+   * disconnects.
+   */
   readonly closeLost = Effect.fnUntraced(
     { self: this },
     function* (this: Projects, record: ProjectRecord, why?: NotLiving.Closing) {
@@ -370,8 +377,8 @@ export class Projects {
   )
 
   /**
-   * The newest conversation of a file. If a damaged stream does not contain its file's path, the conversation's id
-   * identifies it.
+   * The newest conversation of a config file. A damaged stream may not contain the path of the file; its conversation
+   * is then found by id.
    */
   private known(path: string): NameLookup.Entry | undefined {
     const id = ProjectName.conversationId(path)
@@ -469,7 +476,7 @@ export class Projects {
   }
 
   /**
-   * The config that applies to a conversation. A closed conversation uses the config of its project's newer
+   * The config that applies to a conversation. For a closed conversation, this is the config of the project's newer
    * conversation.
    */
   configOf(conversation: string) {
@@ -488,7 +495,7 @@ const untrusted = ({ config, name }: ProjectRecord): CommandRefused =>
     `Check it, then trust it: agentd trust ${name}`
   )
 
-/** The row of a file whose newest conversation is closed. The user must request a new conversation. */
+/** The row of a config file whose newest conversation is closed. Only a user can start a new conversation. */
 const overInfo = ({ config, conversation, name }: ProjectRecord): ProjectInfo => {
   const { message, remedy } = ConversationRow.over({ conversation, project: name })
   return { conversation, name, config, agents: [], problems: [`${message} ${remedy}`] }

@@ -2,9 +2,9 @@
  * Recovery: rebuilds every project and agent from the log: each conversation from its own stream, and archived
  * conversations from the daemon's stream.
  *
- * Each step is a pure fold. If the runes of a machine cannot be folded (newer agentd, damaged log), that
- * machine is set aside with the reason. Other agents are not affected. An unreadable stream affects no other
- * conversation.
+ * Each step is pure. If the state of a machine cannot be rebuilt (the log was written by a newer agentd, or is
+ * damaged), that machine is skipped and the reason is kept. Other agents are not affected. An unreadable stream affects
+ * no other conversation.
  */
 import { Effect } from "effect"
 import * as ConversationId from "../domain/ConversationId.ts"
@@ -28,7 +28,7 @@ export interface ProjectRecord {
   readonly agents: Map<string, AgentRecord>
   readonly life: ConversationRecovery.Life
   readonly trust: ConfigTrust.Trust
-  /** Set if the whole project is stopped; otherwise null. */
+  /** Set if the whole project is stopped; null if it is not. */
   stopped: ProjectStop.Stopped | null
 }
 
@@ -82,7 +82,7 @@ export const givenUpIn = (rune: Rune): ProjectRecord | undefined => {
   return record
 }
 
-/** Records an archived or given-up conversation from the single rune that describes it. */
+/** Records an archived conversation, or one that a user gave up, from the single rune that describes it. */
 const archive = (records: Records, rune: Rune): void => {
   const givenUp = givenUpIn(rune)
   if (givenUp !== undefined) return void records.set(givenUp.conversation, givenUp)
@@ -94,7 +94,7 @@ const archive = (records: Records, rune: Rune): void => {
   records.set(conversation, { conversation, config, name: project, agents: all, life, trust, stopped: null })
 }
 
-/** Applies the rune to the agent's machine that wrote or joined it. */
+/** Applies the rune to the agent's machines that it concerns. */
 const hand = (project: ProjectRecord, actor: string, rune: Rune, isJoined: boolean): void => {
   const [machine = "", name = ""] = actor.split("/")
   if (!AgentRecovery.machines.includes(machine)) return
@@ -112,7 +112,7 @@ export const apply = (records: Records, rune: Rune): void => {
   if (rune.stream === DAEMON_STREAM) return archive(records, rune)
   const about = readProject(rune)
   if (rune.kind === "project.registered") {
-    // if the conversation is archived, this rune has no payload: the archive's rune names the project
+    // if the conversation is archived, this rune has no payload, but the archive's rune names the project
     if (about?.kind !== "project.registered") return
     const { config, name } = about.payload
     const known = records.get(rune.stream)
@@ -143,7 +143,8 @@ const parentOf = ({ agents }: ProjectRecord, name: string): string | null =>
   agents.get(name)?.life.data.parentId ?? null
 
 /**
- * Event id at which an agent's newest incarnation begins. For an agent that waits for a free slot, this is its spawn.
+ * Id of the event with which an agent's newest start begins. For an agent that waits for a free slot, this is its
+ * spawn.
  */
 export const begins = ({ agents, life }: ProjectRecord, name: string): number =>
   Math.max(life.spawned.get(name)?.eventId ?? 0, agents.get(name)?.worker.began ?? 0)
@@ -151,7 +152,7 @@ export const begins = ({ agents, life }: ProjectRecord, name: string): number =>
 const known: ReadonlySet<string> = new Set(kinds)
 
 /**
- * Folds a conversation from its stream. Null until a rune names the project. The fold changes the record in place,
+ * Rebuilds a conversation from its stream. The record is null until a rune names the project. It is changed in place,
  * because only the reader uses it.
  */
 export const project: StreamFold<ProjectRecord | null> = {
@@ -181,7 +182,7 @@ export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
 
 /**
  * Calls `each` for every conversation as soon as its stream was read, open conversations first. If a stream cannot be
- * read or folded or is halted, calls `setApart` with the reason.
+ * read or applied or is halted, calls `setApart` with the reason.
  */
 export const recoverEach = Effect.fnUntraced(function* <E, R, E2, R2>(
   each: (record: ProjectRecord) => Effect.Effect<void, E, R>,

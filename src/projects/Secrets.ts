@@ -9,7 +9,7 @@ import { readSecret } from "../config/OwnFile.ts"
 import { Redact } from "../core/event-log/Redact.ts"
 import { secretsIn } from "../core/event-log/SecretValues.ts"
 
-/** Path of the key file of a model backend, or of the provider that the gateway calls for a process. */
+/** Path of the key file of a model backend, or of the file with the gateway's key for the provider. */
 const keyFileOf = (backend: BackendConfig): string | undefined =>
   backend.type === "model" ? backend.keyFile : backend.provider?.keyFile
 
@@ -24,12 +24,12 @@ const keyIn = Effect.fnUntraced(function* (backend: BackendConfig) {
   if (keyFile === undefined) return []
   return yield* readSecret(keyFile).pipe(
     Effect.map((text) => [text.split("\n")[0]!.trim()].filter((key) => key !== "")),
-    // ignored, because the code that needs the key reports that it is missing
+    // an error is ignored here: the code that needs the key reports that it is missing
     Effect.catch(() => Effect.succeed([]))
   )
 })
 
-/** The log redacts the secrets from then on. */
+/** Registers secrets. From then on, the log redacts them. */
 export const register = Effect.fnUntraced(function* ({ agents }: Project) {
   const redact = yield* Redact
   for (const backend of Object.values(agents).flatMap(({ backend, fallback }) => [backend, ...fallback])) {

@@ -1,7 +1,7 @@
 /**
- * SubAgentReports: the messages about a sub-agent that its parent receives. They are: each report; the answer to a turn
- * that the parent requested, or the lack of an answer, unless a report covers that turn. The parent also receives the
- * sub-agent's end if it received nothing else since its last request.
+ * SubAgentReports: the messages about a sub-agent (child) that its parent receives. These are the child's reports, and
+ * for each turn that the parent requested the answer or the reason why there is none, unless the child has reported in
+ * that turn. The parent also receives the end of the child if it has received nothing else since its last request.
  *
  * Guarantees: Each event is one message, with an id derived from its rune. A message is pending until the log says that
  * the parent received it. An end that the parent itself caused is not sent to the parent.
@@ -29,7 +29,7 @@ interface Told {
 export interface News {
   /** The newest report or answer of each child. */
   readonly told: Map<string, Told>
-  /** Event id of the parent's newest message to each child. */
+  /** Event id of the newest message that the parent sent to each child. */
   readonly asked: Map<string, number>
   /** Pending messages, by message id. */
   readonly owed: Map<string, Owed>
@@ -40,11 +40,11 @@ export const none = (): News => ({ told: new Map(), asked: new Map(), owed: new 
 export interface Child {
   readonly name: string
   readonly parent: string | null
-  /** Event id of the first rune of the child's newest incarnation. */
+  /** Event id of the first rune since the child's newest start. */
   readonly began: number
 }
 
-/** Maximum number of entries. Older entries are deleted, because their parents no longer exist. */
+/** Maximum number of entries. The oldest are deleted first, because their parents no longer exist. */
 const MAX_KEPT = 1_000
 /** Maximum sizes of a report and of an answer, bytes. */
 const MAX_REPORT = 64 * 1024
@@ -75,7 +75,7 @@ type EndRune = Extract<NewsRune, { readonly kind: "agent.failed" | "agent.termin
 const byOf = (event: AgentMachine.Event): string | undefined =>
   event._tag === "parent_closed" ? `agent:${event.parentId}` : "by" in event ? event.by : undefined
 
-/** Applies a rune of a child, when the rune becomes durable or is read from the log. */
+/** Applies a rune of a child when the rune becomes durable, or when it is read from the log. */
 export const apply = (news: News, any: Rune, { began, name, parent }: Child): void => {
   const rune = read(any)
   switch (rune?.kind) {
@@ -104,13 +104,13 @@ export const apply = (news: News, any: Rune, { began, name, parent }: Child): vo
   }
 }
 
-/** Whether the parent sent the message, as the child's task or later. Messages of channels and plans do not count. */
+/** Whether the parent sent this message, as the child's task or later. False for messages from channels and plans. */
 export const isAsked = ({ alone, from, messageId }: Message, parent: string, task: string | null): boolean =>
   alone !== true && (from === `agent:${parent}` || messageId === task)
 
 export const isEnd = ({ kind }: Rune): boolean => kind === "agent.terminated" || kind === "agent.failed"
 
-/** The sender of the message to the parent: the child, or agentd if the child has ended. */
+/** The sender that the message names to the parent: the child, or agentd if the child has ended. */
 export const sender = (rune: Rune, child: string): string => (isEnd(rune) ? "agentd" : `agent:${child}`)
 
 const whyEnded = (rune: EndRune): string => {
@@ -122,8 +122,8 @@ const whyEnded = (rune: EndRune): string => {
 }
 
 /**
- * The text for the parent. `answer`: the answer of the turn that the rune belongs to, or of the child's last turn.
- * `trouble`: why that turn got no answer.
+ * The text that the parent receives. `answer`: the answer of the turn that the rune belongs to, or of the child's last
+ * turn. `trouble`: why that turn got no answer.
  */
 export const text = (any: Rune, child: string, answer: string, trouble?: string): string => {
   const rune = read(any)

@@ -2,9 +2,9 @@
  * SubAgentTree: the parents and sub-agents of one conversation: which agents end together, and which messages a parent
  * gets.
  *
- * Guarantees: When an agent ends, its sub-agents end at once, in parallel, each within its grace period. A reply that
- * an agent is stopped means that no process of its sub-agents is left. A parent is informed once about each event of
- * its sub-agents, even after crashes.
+ * Guarantees: When an agent ends, its sub-agents end at once, in parallel, each within its grace period. When a reply
+ * says that an agent is stopped, all processes of its sub-agents have ended. A parent is informed once about each event
+ * of its sub-agents, even after crashes.
  */
 import { Effect, type Scope } from "effect"
 import type { AgentConfig } from "../config/AgentConfig.ts"
@@ -30,7 +30,7 @@ export interface Surroundings {
   readonly agentScope: (agent: string) => AgentScope | undefined
   /** Live agents in the order in which they started. */
   readonly livingAgents: () => ReadonlyArray<LivingAgent>
-  /** Waits for agents that are being added or removed. */
+  /** Waits until no agent is being added or removed. */
   readonly quiet: Effect.Effect<void>
   readonly scope: Scope.Scope
 }
@@ -47,7 +47,10 @@ export class SubAgentTree {
     return state === "closing" || state === "closed"
   }
 
-  /** The agent's entry in the current config. Users choose names, so names such as "constructor" must be safe. */
+  /**
+   * The agent's entry in the current config. Users choose the names, so the lookup must be safe for names such as
+   * "constructor".
+   */
   named(agent: string): AgentConfig | undefined {
     const { agents } = this.surroundings.file()
     return Object.hasOwn(agents, agent) ? agents[agent] : undefined
@@ -63,7 +66,7 @@ export class SubAgentTree {
     // the life of an agent ends before its worker
     if ((ended.get(agent) ?? 0) > this.begins(agent)) return "ended"
     const worker = this.surroundings.agentScope(agent)?.worker()
-    // an earlier agent with this name may have left a worker
+    // an earlier agent with this name may have left a worker behind
     const isOld = this.incarnationOf(agent) < (spawned.get(agent)?.eventId ?? 0)
     if (worker === undefined || isOld) return "queued"
     return worker.state === "Stopped" ? "ended" : "running"
@@ -77,10 +80,10 @@ export class SubAgentTree {
     return above.size
   }
 
-  /** Requested sub-agents, oldest first. */
+  /** Sub-agents that have been requested, oldest first. */
   get subAgents(): ReadonlyArray<SubAgents.SubAgent> {
     const { spawned } = this.surroundings.record.life
-    // avoids work for projects without sub-agents: this is called for every view of the board
+    // projects without sub-agents need no search, and this function is called for every view of the board
     if (spawned.size === 0) return []
     return this.surroundings.livingAgents().flatMap(({ name }) => {
       const parent = this.named(name) === undefined ? spawned.get(name)?.parent : undefined
@@ -118,7 +121,7 @@ export class SubAgentTree {
     return this.isRunning(agent) || this.isQueued(agent)
   }
 
-  /** Event id of the first rune of the agent's newest incarnation. */
+  /** Event id of the first rune since the agent's newest start. */
   private incarnationOf(agent: string): number {
     return this.surroundings.agentScope(agent)?.began() ?? this.surroundings.record.agents.get(agent)?.worker.began ?? 0
   }
@@ -128,7 +131,8 @@ export class SubAgentTree {
   }
 
   /**
-   * Ends the sub-agents of an agent that started before the event id `before`. Returns when no process of them is left.
+   * Ends the sub-agents of an agent, if they started before the event id `before`. Returns when all their processes
+   * have ended.
    */
   endChildren(agent: string, before: number): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
@@ -144,7 +148,7 @@ export class SubAgentTree {
     })
   }
 
-  /** Stops an agent and all its sub-agents. Returns when no process of them is left. */
+  /** Stops an agent and all its sub-agents. Returns when all their processes have ended. */
   readonly stop = Effect.fnUntraced(
     { self: this },
     function* (this: SubAgentTree, agent: AgentScope, caller: Caller, reason?: string) {
@@ -152,7 +156,7 @@ export class SubAgentTree {
       const count = this.offspring(name).filter((one) => this.lives(one.name)).length
       const children = this.endChildren(name, Infinity)
       const [done] = yield* Effect.all([agent.stop(caller, reason), children], { concurrency: 2 })
-      // a sub-agent may have been spawned in the meantime
+      // another sub-agent may have been spawned in the meantime
       yield* Effect.andThen(this.surroundings.quiet, children)
       yield* this.gone(name)
       if (count === 0) return done
@@ -161,7 +165,7 @@ export class SubAgentTree {
     }
   )
 
-  /** Waits for sub-agents that other callers have ended. */
+  /** Waits for sub-agents that other callers are ending. */
   private gone(agent: string): Effect.Effect<void, CommandRefused | StorageError> {
     const over = this.offspring(agent).filter(({ name }) => !this.lives(name))
     const gone = ({ name }: LivingAgent) =>
@@ -193,7 +197,7 @@ export class SubAgentTree {
     SubAgentReports.apply(this.surroundings.record.life.news, rune, child)
   }
 
-  /** Handles a rune about which a sub-agent's parent may have to be informed. The message is sent in the background. */
+  /** Checks whether a rune must be reported to the parent of a sub-agent. The message is sent in the background. */
   readonly heard = (name: string, rune: Rune): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.note(name, rune)
@@ -201,8 +205,8 @@ export class SubAgentTree {
     })
 
   /**
-   * The parent that receives a turn's answer. Undefined if it did not request the turn, or if a report already covers
-   * it. A plain read.
+   * The parent that receives a turn's answer. Undefined if the parent did not request the turn, or if the sub-agent has
+   * already reported in it. Reads memory only.
    */
   hearer(name: string, turnId: string, asked: ReadonlyArray<Message>): string | undefined {
     const { news, spawned } = this.surroundings.record.life
@@ -212,7 +216,7 @@ export class SubAgentTree {
     return asked.some((one) => SubAgentReports.isAsked(one, parent, task)) ? parent : undefined
   }
 
-  /** Informs the parent about a durable answer. */
+  /** Informs the parent of an answer that is durable. */
   readonly answered = (name: string, eventId: number): Effect.Effect<void> =>
     Effect.catch(
       Effect.flatMap(this.surroundings.log.get(eventId), (rune) =>
@@ -240,7 +244,7 @@ export class SubAgentTree {
         { discard: true }
       )
     )
-    // after a restart, a child may be restored before its parent
+    // after a restart, a child may be restored earlier than its parent
     return Effect.andThen(this.surroundings.quiet, telling)
   })
 
@@ -268,7 +272,7 @@ export class SubAgentTree {
     }
   )
 
-  /** Ended parents whose sub-agents the previous daemon did not end. */
+  /** Parents that have ended, but whose sub-agents the previous daemon did not end. */
   get unfinishedEnds(): ReadonlyArray<string> {
     const { life } = this.surroundings.record
     const living = this.surroundings.livingAgents().filter(({ name }) => this.lives(name))

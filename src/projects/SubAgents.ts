@@ -38,7 +38,7 @@ export interface SubAgent {
   readonly stands: "queued" | "running" | "ended"
 }
 
-/** Sub-agents that can start now, oldest first. Excludes sub-agents of a stopped parent, because they will end. */
+/** Sub-agents that can start now, oldest first. Without the sub-agents of a stopped parent, because they will end. */
 export const admitted = (all: ReadonlyArray<SubAgent>, isRunning: (name: string) => boolean): ReadonlyArray<string> => {
   const free = AGENTS.soft - all.filter(({ stands }) => stands === "running").length
   return all
@@ -49,20 +49,20 @@ export const admitted = (all: ReadonlyArray<SubAgent>, isRunning: (name: string)
 
 export interface Asked {
   readonly request: SpawnRequest
-  /** `project/agent`. */
+  /** Full name in the form `project/agent`. */
   readonly parent: string
   readonly inFile: boolean
   readonly all: ReadonlyArray<SubAgent>
   /**
-   * Depth of the new sub-agent and the maximum; 1 directly below an agent of the file. Undefined if a user makes the
-   * request.
+   * Depth of the new sub-agent and the maximum depth; 1 for sub-agents of an agent in the config file. Undefined if a
+   * user makes the request.
    */
   readonly depth: { readonly of: number; readonly most: number } | undefined
-  /** Number of sub-agents that agents have started on the day, and the maximum. */
+  /** Number of sub-agents that agents have started on this day, and the maximum. */
   readonly today: { readonly day: string; readonly count: number; readonly most: number }
 }
 
-/** Text for the user about the limit that the request exceeds; undefined if it exceeds none. */
+/** Describes the limit that the request exceeds; undefined if it exceeds none. */
 export const boundOf = ({ all, depth, parent, request, today }: Asked): string | undefined => {
   const { name } = request
   if (depth !== undefined && today.count >= today.most)
@@ -75,7 +75,7 @@ export const boundOf = ({ all, depth, parent, request, today }: Asked): string |
     : undefined
 }
 
-/** Undefined if the sub-agent can be spawned. */
+/** Why the sub-agent cannot be spawned; undefined if it can. */
 export const refusal = ({ all, depth, inFile, parent, request, today }: Asked): CommandRefused | undefined => {
   const { name, task } = request
   if (!NAME.test(name))
@@ -129,7 +129,7 @@ export const configOf = (parentName: string, parent: AgentConfig, request: Spawn
 const encode = Schema.encodeSync(AgentConfig)
 
 /**
- * The config without the environment variables of the backend's processes, which may contain secrets. When the
+ * The config without the environment variables of the backend's processes, because they can contain secrets. When the
  * sub-agent runs, it uses the parent's environment.
  */
 const stored = (config: AgentConfig) => {
@@ -138,7 +138,7 @@ const stored = (config: AgentConfig) => {
 }
 const decode = Schema.decodeUnknownResult(AgentConfig)
 
-/** The sub-agent's config from the log, with the current backend of its parent. */
+/** The sub-agent's config in the log, with the current backend of its parent. */
 export const settled = (
   written: unknown,
   parentName: string,

@@ -179,8 +179,8 @@ export interface Data {
 }
 
 /**
- * Number of consecutive ends, none of them an error by itself, that together count as one error. Ends caused by quotas, outages, logins and
- * stops of agentd are exempt.
+ * Number of consecutive ends, none of them an error by itself, that together count as one error. Ends caused by quotas,
+ * outages, logins and stops of agentd are exempt.
  */
 export const UNCOUNTED_LIMIT = 5
 /**

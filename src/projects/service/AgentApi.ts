@@ -1,6 +1,6 @@
 /**
- * AgentApi: the part of Agents that finds an agent by its run or by the id of a call: reports and questions of agents,
- * and answers to their calls.
+ * AgentApi: the part of Agents for callers that know only a run or the id of a call. It handles reports and questions
+ * from agents, and answers to their calls.
  */
 import { Effect } from "effect"
 import type { AgentReport } from "../../domain/AgentPort.ts"
@@ -18,7 +18,7 @@ export interface Surroundings {
   /** All live agents. */
   readonly agentScopes: () => ReadonlyArray<AgentScope>
   readonly find: (of: Pick<VoiceOf, "agent" | "conversation">) => AgentScope | undefined
-  /** Informs the agent's parent about the agent's report. */
+  /** Sends an agent's report to the agent's parent. */
   readonly heard: (of: VoiceOf, rune: Rune) => Effect.Effect<void>
   readonly report: (report: AgentReport) => Effect.Effect<void>
 }
@@ -56,7 +56,10 @@ const written = (log: EventLog["Service"], draft: RuneDraft): Effect.Effect<Rune
     )
   )
 
-/** The agent that receives a report: the parent, unless the work came from a channel or a plan. */
+/**
+ * The agent that receives a report: the parent. Undefined if there is none, or if the work came from a channel or a
+ * plan.
+ */
 const hearer = ({ find }: Surroundings, of: VoiceOf): AgentScope | undefined => {
   const speaker = find(of)
   const parent = speaker?.setting.parent

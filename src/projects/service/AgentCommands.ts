@@ -1,7 +1,8 @@
 /**
- * AgentCommands: the commands of users, agents and programs on agents, by name, and the layer that starts the agents.
+ * AgentCommands: the commands with which users, agents and programs control agents by name, and the layer that starts
+ * the agents.
  *
- * Guarantees: Commands wait until the log is folded. A name is resolved when the command runs. An error lists the
+ * Guarantees: Commands wait until the log has been read. A name is resolved when the command runs. An error lists the
  * existing names.
  */
 import { Clock, Context, Deferred, Effect, Layer, Schedule, Semaphore, Stream } from "effect"
@@ -38,7 +39,7 @@ import * as TurnMachine from "../../agents/machines/TurnMachine.ts"
 
 export type Ready = Deferred.Deferred<void, StorageError>
 
-/** Waits until the log is folded, finds the named object, and applies `act` to it. */
+/** Waits until the log has been read, finds the named object, and applies `act` to it. */
 const onFound = <F extends object, A, E>(
   ready: Ready,
   find: () => F | CommandRefused,
@@ -52,7 +53,7 @@ const onFound = <F extends object, A, E>(
     })
   )
 
-/** Converts a StorageError, for queries whose callers do not handle it. */
+/** Converts a StorageError to an error that callers of queries handle. */
 const spoken = <A>(effect: Effect.Effect<A, CommandRefused | StorageError>): Effect.Effect<A, CommandRefused> =>
   Effect.catchTag(effect, "StorageError", (error) => refusedBy(error))
 
@@ -124,15 +125,13 @@ const inItsPlace = <E>(project: Project, agentScope: NameLookup.Found["agentScop
     })
   })
 
-/**
- * Rejects a second restart of an agent by the same run in one turn, because each restart would start the turn again.
- */
+/** Rejects a second restart of an agent by the same run in one turn: each restart would start the turn again. */
 const mayRestart = (
   agentScope: NameLookup.Found["agentScope"],
   { by }: Caller
 ): Effect.Effect<void, CommandRefused> => {
   const { actors, fullName, setting } = agentScope
-  // excludes the parent, which starts its sub-agents
+  // excludes the parent: it starts its sub-agents itself
   const isRun = by.startsWith("agent:") && by !== `agent:${setting.parent}`
   if (!isRun || actors.worker.state.by !== by || agentScope.life().data.stats.completed > 0) return Effect.void
   return Effect.fail(
@@ -150,7 +149,7 @@ const again = ({ registry }: Project, agentScope: NameLookup.Found["agentScope"]
     Effect.andThen(agentScope.start(caller))
   )
 
-/** Number of agent messages in the chain that led to the caller's message; undefined for a user. */
+/** How many messages from agents led to the caller's message, one after another; undefined for a user. */
 const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
   const [, name] = /^agent:(.*)$/.exec(caller.by) ?? []
   if (name === undefined) return undefined
@@ -158,7 +157,9 @@ const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
   return found instanceof CommandRefused ? 1 : Inbox.hopsOf(found.agentScope.inbox().data)
 }
 
-/** `changes`: true if the command ends or changes the agent. Outside a project it then requires the full name. */
+/**
+ * `changes`: true if the command ends or changes the agent. Outside a project, such a command requires the full name.
+ */
 type OnAgent = <A, E>(
   name: string,
   caller: Caller,
@@ -188,7 +189,7 @@ const contentsOf = (
   recovered: Effect.Effect<void, StorageError>
 ): Pick<Agents["Service"], "addFile" | "forgetFiles"> => {
   const sweep = RetainedFiles.sweep(projects, log, files)
-  // before the log is folded, it is unknown which contents are needed
+  // until the log has been read, it is unknown which contents are needed
   const sweepOnce = Effect.matchEffect(recovered, { onFailure: () => Effect.void, onSuccess: () => sweep })
   return {
     addFile: (piece) => Effect.andThen(piece.at === 0 ? sweepOnce : Effect.void, files.add(piece)),
@@ -216,7 +217,7 @@ const messages = (
     onAgent(name, caller, ({ agentScope }) => Backlog.dismiss(agentScope, what, caller), true)
 })
 
-/** Start of the oldest unfinished work, ms since the epoch; 0 if an agent's state cannot be read. */
+/** When the oldest unfinished work started, ms since the epoch; 0 if the state of an agent cannot be read. */
 const openIn = (projects: Projects): number => {
   const living = [...projects.living.values()].filter(({ isOver }) => isOver === undefined)
   if (living.some(({ record }) => [...record.agents.values()].some(({ broken }) => broken !== undefined))) return 0
@@ -351,7 +352,7 @@ export interface Options {
   readonly files: string
   /** The folder of the configs that the user has trusted. */
   readonly configs: string
-  /** Supervisor of all conversations. */
+  /** Supervises all conversations. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   /** Ends processes that an earlier daemon left running. Runs before any agent is restored. */
   readonly sweep: Effect.Effect<void, never, ProcessTree>
@@ -387,7 +388,7 @@ export const layer = (options: Options) =>
         Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),
         Effect.forkScoped
       )
-      // damage of older runes can be found later
+      // damage in older runes may be found later
       yield* Effect.forkScoped(
         Effect.andThen(
           Deferred.await(ready),
@@ -409,7 +410,7 @@ export const layer = (options: Options) =>
         of: (conversation) =>
           [...(projects.living.get(conversation)?.members.values() ?? [])].map(({ agentScope }) => agentScope),
         reports: bus.reports,
-        // if the log cannot be folded, the daemon ends, so nothing has to wait for it
+        // if the log cannot be read, the daemon ends, so nothing needs to wait for it
         recovered: Effect.catch(Deferred.await(ready), () => Effect.never)
       })
       const conversations = LiveConversations.make({

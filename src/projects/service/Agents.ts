@@ -1,8 +1,8 @@
 /**
  * Agents: all projects and agents of the daemon, and the commands on them.
  *
- * Guarantees: Everything that a command's reply reports is durable. A name is searched in the caller's project first,
- * otherwise it is read as `project/agent`. An error of one agent never affects another agent.
+ * Guarantees: Everything that a command's reply reports is durable. A name is first looked up in the caller's project,
+ * then as `project/agent`. An error of one agent never affects another agent.
  */
 import { Context, type Duration, type Effect, type Stream } from "effect"
 import type { Project } from "../../config/ConfigFile.ts"
@@ -31,7 +31,7 @@ import type { Agreed } from "../ConfigTrust.ts"
 import type { Piece } from "../../agents/prompt/MessageFiles.ts"
 
 export interface AgentFacts extends Address {
-  /** Undefined if the agent no longer exists. */
+  /** The agent's row; undefined if the agent no longer exists. */
   readonly info: AgentInfo | undefined
   readonly backlog: BacklogInfo | undefined
   readonly calls: ReadonlyArray<CallInfo>
@@ -66,7 +66,8 @@ export class Agents extends Context.Service<
     /** The entries of `all`, `backlog` and `calls` for the given agents. */
     readonly some: (agents: Iterable<Address>) => Effect.Effect<ReadonlyArray<AgentFacts>>
     /**
-     * Starts a stopped agent with counters at zero. An agent that already runs is not changed, and the reply says so.
+     * Starts a stopped agent and sets its error counters to zero. An agent that already runs is not changed, and the
+     * reply says so.
      */
     readonly start: (name: string, caller: Caller) => Command<Done>
     /** Returns when all processes of the agent's run have ended. */
@@ -81,20 +82,20 @@ export class Agents extends Context.Service<
          * next turn with this message. `urgent`: ends the run.
          */
         readonly how: "queue" | "steer" | "urgent"
-        /** The contents must have been added before. */
+        /** Attached files. Their contents must have been added before. */
         readonly files?: ReadonlyArray<{ readonly filename: string; readonly sha256: string }>
       },
       caller: Caller
     ) => Command<Done>
-    /** Returns the number of bytes received. The content is durable when it is complete. */
+    /** Adds a part of a file. Returns the number of bytes received. The content is durable when it is complete. */
     readonly addFile: (piece: Piece) => Effect.Effect<number, CommandRefused>
     /** Removes the contents with these hashes, even if a message needs them. */
     readonly forgetFiles: (hashes: ReadonlyArray<string>) => Effect.Effect<void>
-    /** Messages to agents that were not answered, and other entries that wait for the user. */
+    /** Unanswered messages to agents, and other entries that wait for the user. */
     readonly backlog: Effect.Effect<ReadonlyArray<BacklogInfo>>
     /** Queues unanswered messages again: the message with this id, or all unanswered messages of the agent. */
     readonly retry: (name: string, message: string | undefined, caller: Caller) => Command<Done>
-    /** Discards unanswered messages. With `held`, discards the queued messages instead. */
+    /** Discards unanswered messages. If `held` is true, discards queued messages instead. */
     readonly dismiss: (
       name: string,
       what: { readonly which: string | undefined; readonly held: boolean },
@@ -135,7 +136,7 @@ export class Agents extends Context.Service<
       options: { readonly inFlight: "interrupt" | "complete"; readonly reason: string },
       caller: Caller
     ) => Command<Done>
-    /** After a suspension, the counters and budget are reset. */
+    /** Resumes a conversation. After a suspension, the counters and the budget are reset. */
     readonly resume: (name: string, caller: Caller) => Command<Done>
     /** Stops all agents in an orderly way, then seals the log. Returns when that is done. */
     readonly close: (
@@ -151,11 +152,13 @@ export class Agents extends Context.Service<
     readonly voice: (runId: string) => Effect.Effect<VoiceOf, CommandRefused>
     /** Writes a rune `agent.reported`. The report goes to the sender of the task. */
     readonly report: (of: VoiceOf, report: Report) => Command<Done>
-    /** Writes a rune `agent.asked`, and mails the question to the user. The answer arrives as a message. */
+    /**
+     * Writes a rune `agent.asked`, and mails the question to the user. The answer arrives as a message to the agent.
+     */
     readonly ask: (of: VoiceOf, question: string) => Command<Done>
-    /** Messages that wait for the agent, and messages of its current turn. */
+    /** Messages that wait for the agent, and messages that its current turn carries. */
     readonly inbox: (of: VoiceOf) => Effect.Effect<ReadonlyArray<InboxMessage>>
-    /** The current config of each open conversation, and each later one. A config may be sent twice. */
+    /** The current config of each open conversation, followed by each later config. A config may be sent twice. */
     readonly configs: Stream.Stream<ConfigNews>
     /**
      * Removes file contents that no message needs. Erases expired texts in a batch, and returns the number of runes
@@ -163,15 +166,15 @@ export class Agents extends Context.Service<
      * permanently.
      */
     readonly expire: (usual: Duration.Duration | undefined) => Effect.Effect<number, StorageError>
-    /** Start of the oldest unfinished work, ms since the epoch; infinite if there is none, 0 if unknown. */
+    /** When the oldest unfinished work started, ms since the epoch; infinite if there is none, 0 if unknown. */
     readonly openSince: Effect.Effect<number>
-    /** The current config for a conversation; undefined if its project cannot be read. */
+    /** The current config of a conversation; undefined if its project cannot be read. */
     readonly configOf: (conversation: string) => Effect.Effect<Project | undefined>
     /**
-     * Waits until the log is folded after the daemon's start. Fails if that is impossible; then there are no agents.
+     * Waits until the log has been read after the daemon's start. Fails if it cannot be read; then there are no agents.
      */
     readonly recovered: Effect.Effect<void, StorageError>
-    /** Whether the log is folded. */
+    /** True if the log has been read. */
     readonly ready: Effect.Effect<boolean>
   }
 >()("agentd/agents/Agents") {}

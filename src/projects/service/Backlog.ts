@@ -1,6 +1,6 @@
 /**
- * Backlog: the unanswered messages of one agent for the user, and the commands on them. Dropped messages can be queued
- * again or discarded. Queued messages can be discarded.
+ * Backlog: the messages to one agent that were not answered, as users see them, and the commands on these messages.
+ * Dropped messages can be queued again or discarded. Queued messages can be discarded.
  *
  * Guarantees: Texts are limited in length. Everything that a reply reports is durable. A command on messages that no
  * longer exist fails and changes nothing, so two concurrent retries queue a message only once.
@@ -16,17 +16,17 @@ import { words } from "../../runs/FileDescription.ts"
 import type { Settled } from "../../agents/actors/InboxActor.ts"
 import * as ProjectStop from "../../agents/machines/ProjectStop.ts"
 
-/** Maximum number of characters shown of a message and of a reason. */
+/** Maximum number of characters of a message or a reason that are shown. */
 const MAX_SHOWN = 300
 
 const shown = (text: string): string =>
   text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN).toWellFormed()}…`
 
-/** The text of a message, after a list of its attached files. */
+/** A message's text, preceded by a list of the attached files. */
 const withFiles = ({ files = [], text }: Inbox.Message): string =>
   files.length === 0 ? text : `[${files.map(words).join(", ")}] ${text}`
 
-/** Messages that wait, or that an interrupted turn did not finish. */
+/** Messages that are waiting or that an interrupted turn did not finish. */
 const heldBy = (agentScope: AgentScope): ReadonlyArray<Inbox.Message> => {
   const { carried, waiting } = agentScope.inbox().data
   const turn = agentScope.turn()
@@ -85,7 +85,7 @@ const settling = Effect.fnUntraced(function* (
   return count === 0 ? yield* nothing(agentScope, which) : { eventId, message: words(count) }
 })
 
-/** Queues dropped messages again: one message, or all stored ones. */
+/** Queues one dropped message again, or all that are stored. */
 export const retry = Effect.fnUntraced(function* (agentScope: AgentScope, which: string | undefined, { by }: Caller) {
   const as = yield* Ids.messageId
   const { fullName } = agentScope
@@ -106,7 +106,7 @@ export const retry = Effect.fnUntraced(function* (agentScope: AgentScope, which:
   )
 }, Effect.uninterruptible)
 
-/** Discards queued messages that are not part of a current turn. */
+/** Discards queued messages that no current turn carries. */
 const letGo = Effect.fnUntraced(function* (
   agentScope: AgentScope
 ): Effect.fn.Return<Done, CommandRefused | StorageError> {
@@ -124,7 +124,7 @@ const letGo = Effect.fnUntraced(function* (
   )
 })
 
-/** Discards one dropped message or all. With `held`, discards the queued messages instead. */
+/** Discards one dropped message or all. If `held` is true, discards queued messages instead. */
 export const dismiss = Effect.fnUntraced(function* (
   agentScope: AgentScope,
   { held, which }: { readonly which: string | undefined; readonly held: boolean },

@@ -1,8 +1,8 @@
 /**
  * Bus: forwards the reports of agents to channels and plans, and the configs of projects to subscribers.
  *
- * Guarantees: A slow subscriber does not delay agents until the buffer is full. Then agents wait for the subscriber,
- * and no report is lost.
+ * Guarantees: A slow subscriber does not delay agents while the buffer has space. When the buffer is full, agents wait
+ * for the subscriber, so that no report is lost.
  */
 import { Context, Effect, Layer, PubSub, Stream } from "effect"
 import type { AgentReport } from "../../domain/AgentPort.ts"
@@ -13,11 +13,11 @@ export interface ConfigNews {
   readonly config: Project
 }
 
-/** Number of waiting reports above which reports that only show activity are discarded. */
+/** If more reports than this wait, reports that only show activity are discarded. */
 const BUSY = 1_000
-/** Maximum number of waiting reports. The memory is allocated at the start. */
+/** Maximum number of reports that wait for a subscriber. Memory for all of them is allocated at the start. */
 const REPORTS = 8_192
-/** Maximum number of waiting configs. */
+/** Maximum number of configs that wait for a subscriber. */
 const CONFIGS = 1_024
 
 export class Bus extends Context.Service<

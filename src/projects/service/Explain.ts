@@ -1,8 +1,7 @@
 /**
  * Explain: explains the current state of one agent from the log, for `agentd why` and for the mail of an alert.
  *
- * Guarantees: Only public runes are shown. The number of runes that are read is limited, but sufficient for a long
- * explanation.
+ * Guarantees: Only public runes are shown. Only a limited number of runes is read, but enough for a long explanation.
  */
 import { Effect } from "effect"
 import type { AgentInfo } from "../../domain/Messages.ts"
@@ -21,7 +20,7 @@ export const explain = Effect.fnUntraced(function* (agent: AgentInfo) {
   const log = yield* EventLog
   const { conversation: stream } = agent
   const runes = yield* log.tail({ stream, actors: Why.actorsOf(agent.agent), kinds: Why.kinds }, RUNES)
-  // read separately and limited, because a run may write many notices
+  // notices are read separately, because a run may write many of them
   const notices = yield* log.tail({ stream, actor: workerName(agent.agent), kinds: ["run.notice"] }, NOTICES)
   const open = [...runes, ...notices].filter(({ visibility }) => visibility === "public")
   const calls = (yield* agents.calls).filter((one) => one.agent === agent.agent && one.conversation === stream)

@@ -44,7 +44,7 @@ export const make = ({ find, info, of, recovered, reports }: Agents): AgentPort[
                 "See which there are: agentd ps"
               )
             )
-          : // callers of the port do not handle StorageError
+          : // callers of AgentPort do not handle StorageError
             Effect.mapError(act(agentScope), (error) => refusedBy(error))
       })
     )

@@ -28,7 +28,7 @@ const listed = (names: ReadonlyArray<string>): string =>
 const ELSEWHERE = "See which there are: agentd ps"
 const NONE = "Register a project first: agentd start, in its folder."
 
-/** Number of a conversation within its project. The id of the first conversation has no number. */
+/** Number of a conversation within its project. The id of the first conversation contains no number. */
 const ordinal = ({ conversation }: ProjectRecord): number => Number(/\.(\d+)$/.exec(conversation)?.[1] ?? 1)
 
 export const successor = (record: ProjectRecord): string =>
@@ -42,8 +42,8 @@ export const ofConfig = (entries: ReadonlyArray<Entry>, config: string): Entry |
   newest(entries.filter(({ record }) => record.config === config))
 
 /**
- * Like `ofConfig`. If that finds nothing, uses the id, for a damaged stream without a file path or a file in an agent's
- * worktree.
+ * Like `ofConfig`. If that finds nothing, looks up the id: a damaged stream may contain no file path, and a config file
+ * may be in an agent's worktree.
  */
 const ownOf = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
   ofConfig(entries, config) ?? newest(entries.filter(({ record }) => ProjectName.isOf(config, record.conversation)))
@@ -52,7 +52,7 @@ export const nameOf = (entry: Entry): string => (entry._tag === "Open" ? entry.p
 
 /**
  * Finds a conversation by its id, a unique prefix of it, or its project's name; with an empty name, the caller's
- * conversation. `kind`: the word for the object in errors.
+ * conversation. `kind`: what errors call the object.
  */
 export const conversation = (
   entries: ReadonlyArray<Entry>,
@@ -75,7 +75,7 @@ export const conversation = (
   if (exact !== undefined) return exact
   const all = entries.filter((entry) => nameOf(entry) === name)
   const open = all.filter((entry) => !isClosed(entry))
-  // another project may now have the name of a closed conversation's project
+  // meanwhile another project may have taken the name of a closed conversation's project
   const named = open.length > 0 ? open : all
   const projects = new Set(named.map(({ record }) => record.config))
   const matches =
@@ -157,7 +157,7 @@ export const agent = (
   })
 }
 
-/** Error for a name without a live agent. If the agent's conversation is not alive, explains why. */
+/** The error for a name that no live agent has. If the agent's conversation is not alive, explains why. */
 const missing = (entries: ReadonlyArray<Entry>, name: string): CommandRefused => {
   for (const entry of entries) {
     if (entry._tag === "Open" || ofConfig(entries, entry.record.config) !== entry) continue

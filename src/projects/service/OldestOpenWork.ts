@@ -1,6 +1,6 @@
 /**
- * OldestOpenWork: the start of the oldest unfinished work of agents: a waiting message, a message of an unfinished
- * turn, a question, a call or a run. Pure.
+ * OldestOpenWork: finds when the oldest unfinished work of agents started. Work is a waiting message, a message of an
+ * unfinished turn, a question, a call or a run. Pure.
  *
  * Guarantees: The rune that started the work is not older than this time. Therefore unfinished work needs no older
  * rune.
@@ -12,7 +12,7 @@ import { droppedOf } from "../../agents/machines/Inbox.ts"
 /** States in which a worker has no unfinished work. */
 const RESTS: ReadonlySet<string> = new Set(["Stopped", "CoolingDown", "SessionComplete", "BuildingPrompt"])
 
-/** Start of the oldest unfinished work, ms since the epoch; infinite if there is none. */
+/** When the oldest unfinished work started, ms since the epoch; infinite if there is none. */
 export const openSince = (agentScopes: Iterable<AgentScope>): number => {
   let since = Number.POSITIVE_INFINITY
   const open = (at: number | null) => {

@@ -2,7 +2,7 @@
  * RetainedFiles: finds file contents that messages of open conversations need. These are messages that wait, that an
  * unfinished turn carries, or that were not answered and need the user's decision.
  *
- * Guarantees: If it cannot be determined which contents are needed (the log is unreadable or cannot be folded), none is
+ * Guarantees: If it cannot be determined which contents are needed (the log cannot be read or applied), none is
  * removed. Contents are also kept for messages of agents that are no longer in the config, and of projects whose config
  * cannot be read.
  */
@@ -25,7 +25,7 @@ export const neededMessages = ({ inbox, turn }: Stands): ReadonlyArray<Message> 
   return [...waiting, ...(isUndone ? carried : []), ...dropped]
 }
 
-/** Hashes of the needed contents; undefined if they cannot be determined. */
+/** Hashes of the contents that are needed; undefined if they cannot be determined. */
 const needed = (projects: Projects): ReadonlySet<string> | undefined => {
   const stands: Array<Stands> = []
   const lost = projects.notLiving

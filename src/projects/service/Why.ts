@@ -40,7 +40,7 @@ export interface Why {
   readonly advice: string | null
 }
 
-/** Ignores runes that only a newer version of agentd can read. Their states are still shown. */
+/** Skips runes that only a newer version of agentd can read. Their states are still shown. */
 const readWorker = checkedReader(workerKinds)
 type Worker = RuneOf<typeof workerKinds>
 
@@ -85,7 +85,7 @@ const errorCount = (rune: Rune, agent: AgentInfo): string => {
   return ` (${ordinal(row)} error in a row of ${agent.maxConsecutiveErrors}, ${all} of ${agent.maxTotalErrors} in total)`
 }
 
-/** The run's name on the board. After a failed run, the next run has the same number. */
+/** The name of a run on the board. After a failed run, the next run has the same number. */
 const runOf = (rune: Rune): string => {
   const seq = WorkerMachine.seqIn(rune) ?? movedOf(rune)?.sessionSeq ?? 0
   return seq > 0 ? `run ${seq}` : "its run"
@@ -157,13 +157,13 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefin
   }
 }
 
-/** Text about the wait or the stop that follows from the entered state; undefined if there is none. */
+/** Describes the wait or the stop that follows from the new state; undefined if there is none. */
 const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): string | undefined => {
   if (rune.from === rune.to) return undefined
   if (rune.to === "CoolingDown") {
     const until = next === undefined ? agent.nextAt : eventOf(next)?._tag === "BackoffElapsed" ? next.at : null
     const { outcome } = eventOf(rune) as { readonly outcome?: Outcome }
-    // a wait for a limit or an outage does not count as a retry
+    // a wait for a limit or an outage is not counted as a retry
     const waits = outcome?._tag === "Uncounted"
     if (until === null) return waits ? "waiting" : "retrying"
     return `${waits ? "waiting for" : "retrying in"} ${span(until - rune.at)}`
@@ -178,7 +178,7 @@ const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): stri
   return undefined
 }
 
-/** Index of the first rune to explain: the last success or the last start. */
+/** Index of the first rune to explain: that of the last successful run or of the last start. */
 const beginning = (runes: ReadonlyArray<Rune>): number => {
   for (let index = runes.length - 1; index > 0; index--) {
     const rune = runes[index]!
@@ -189,7 +189,7 @@ const beginning = (runes: ReadonlyArray<Rune>): number => {
   return 0
 }
 
-/** The remedy and the start command. The command is not repeated if the remedy contains it. */
+/** The remedy and the command that starts the agent. If the remedy already contains the command, it is not repeated. */
 const remedied = (remedy: string | undefined, start: string): string => {
   if (remedy === undefined) return start
   const sentence = asSentence(remedy.replace(/[,.]? then start (it|the agent) again\.?$/i, ""))
@@ -227,7 +227,7 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now, ex
   return null
 }
 
-/** `runes`: the newest runes of the agent's actors, oldest first: all of them, or some hundred. */
+/** `runes`: the newest runes of the agent's actors, oldest first: all of them, or the newest few hundred. */
 export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.Now = {}): Why => {
   const isTurns = ({ kind }: Rune): boolean => WhyTurn.kinds.some((other) => other === kind)
   const bounds = runes.filter(({ kind }) => Object.hasOwn(WhyLimits.boundKinds, kind))
@@ -266,7 +266,7 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
   told.push(...present)
   const isTold = agent.state === "Stopped" ? agent.detail !== QUEUED : agent.state === "CoolingDown"
   if (present.length === 0 && !isTold && agent.detail !== "") {
-    // the current state may have started before the other lines
+    // the current state may have started earlier than the events in the other lines
     const at = Math.max(agent.since, told.at(-1)?.at ?? 0)
     told.push({ eventId: 0, at, text: `now: ${agent.detail}` })
   }

@@ -18,7 +18,7 @@ export const boundKinds = {
   "inbox.dismissed": agentKinds["inbox.dismissed"]
 }
 
-/** Ignores runes that only a newer version of agentd can read. */
+/** Skips runes that only a newer version of agentd can read. */
 const read = checkedReader(boundKinds)
 
 /** Maximum length of a text from outside agentd, characters. */

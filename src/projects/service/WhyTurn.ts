@@ -24,7 +24,7 @@ export const kinds = [
   "agent.terminated"
 ] as const
 
-/** Ignores runes that only a newer version of agentd can read. */
+/** Skips runes that only a newer version of agentd can read. */
 const readTurn = checkedReader(turnKinds)
 const readLife = checkedReader(lifeKinds)
 const readNotice = checkedReader(noticeKinds)
@@ -99,8 +99,9 @@ const ofSchedules = (rune: Rune): ReadonlyArray<WhyLine> => {
 const isEnd = ({ kind }: Rune): boolean => kind.startsWith("turn.") && kind !== "turn.started"
 
 /**
- * Lines since the event id `from` about the last turn and the budget. `expired`: calls that were not answered in time,
- * mentioned at the turn's end. For a backend `command`, the run is the turn, so the turn is not mentioned.
+ * Lines since the event id `from` about the last turn and the budget. `expired`: calls that were not answered in time;
+ * the line about the turn's end mentions them. For a backend `command`, the run is the turn, so the turn is not
+ * mentioned.
  */
 export const past = (
   runes: ReadonlyArray<Rune>,
@@ -150,7 +151,7 @@ export const said = (
     return [{ eventId: rune.eventId, at: rune.at, text }]
   })
 
-/** Current facts that are not in the agent's own row. */
+/** What is known now about an agent, in addition to its own row. */
 export interface Now {
   readonly calls?: ReadonlyArray<CallInfo>
   readonly conversation?: ConversationInfo
