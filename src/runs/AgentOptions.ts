@@ -1,8 +1,8 @@
 /**
  * AgentOptions: the models, modes and commands that an agent offers, limited in number and length. Pure.
  *
- * Guarantees: A text selects at most one offer. An exact id matches first; otherwise the only offer whose id or name
- * matches, ignoring case.
+ * Guarantees: What the user types selects at most one offer: the offer with exactly this id, or else the only offer
+ * whose id or name matches if case is ignored.
  */
 import { Schema } from "effect"
 
@@ -14,17 +14,20 @@ export type Offer = typeof Offer.Type
 export const Command = Schema.Struct({
   name: Schema.String,
   description: Schema.String,
-  /** Describes the command's arguments. Empty: no hint. */
+  /** Description of the command's arguments; empty if there is none. */
   hint: Schema.String
 })
 export type Command = typeof Command.Type
 
-/** An agent's offers. Omitted field: the agent has not reported it. Empty list: the agent has none. */
+/**
+ * The models, modes and commands that an agent offers. Omitted field: the agent has not reported it. Empty list: the
+ * agent has none.
+ */
 export interface AgentOptions {
   readonly models?: ReadonlyArray<Offer>
   readonly modes?: ReadonlyArray<Offer>
   readonly commands?: ReadonlyArray<Command>
-  /** The current mode. `isUnasked`: in this mode, calls run without an approval. */
+  /** The current mode. `isUnasked`: true if calls run without approval in this mode. */
   readonly mode?: { readonly id: string; readonly isUnasked: boolean }
 }
 
@@ -36,7 +39,7 @@ const MAX_NAMED = 20
 const short = (text: string, most: number): string =>
   text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`
 
-/** Omits offers that cannot be selected because their id is empty or too long. */
+/** Removes offers that cannot be selected because their id is empty or too long. */
 const named = <A>(all: ReadonlyArray<A>, idOf: (one: A) => string): ReadonlyArray<A> =>
   all.filter((one) => idOf(one) !== "" && idOf(one).length <= MAX_NAME).slice(0, MAX_OFFERS)
 

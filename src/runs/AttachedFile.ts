@@ -18,10 +18,10 @@ export type MediaType = (typeof MEDIA_TYPES)[number]
 
 /** A file as the log stores it. The content is stored separately, under its hash. */
 export const AttachedFile = Schema.Struct({
-  /** File name from the sender. Not a path, and not trustworthy. */
+  /** File name from the sender. Must not be used as a path or trusted. */
   filename: Schema.String,
   type: Schema.Literals(MEDIA_TYPES),
-  /** In bytes. */
+  /** Size of the content, bytes. */
   size: Schema.Int,
   /** SHA-256 of the content, in hexadecimal. */
   sha256: Schema.String
@@ -34,12 +34,12 @@ export interface RunFile extends AttachedFile {
 }
 
 const MIB = 1024 * 1024
-/** Maximum bytes of one file. */
+/** Maximum size of one file, bytes. */
 export const MAX_FILE = 5 * MIB
-/** Maximum bytes, and maximum number of files, of one message. */
+/** Maximum total size of the files of one message in bytes, and maximum number of these files. */
 export const MAX_MESSAGE = 16 * MIB
 export const MAX_FILES = 20
-/** Maximum characters of a file name. */
+/** Maximum length of a file name, characters. */
 export const MAX_NAME = 255
 
 const SIGNATURES: ReadonlyArray<readonly [MediaType, RegExp]> = [
@@ -60,7 +60,7 @@ const isText = (content: Uint8Array): boolean => {
   }
 }
 
-/** Undefined: agents do not accept this content. */
+/** Media type of a content; undefined if agents do not accept the content. */
 export const mediaTypeOf = (content: Uint8Array): MediaType | undefined => {
   const head = Buffer.from(content.subarray(0, 16)).toString("latin1")
   const found = SIGNATURES.find(([, signature]) => signature.test(head))

@@ -1,12 +1,12 @@
 /**
- * Backend: the contract that every way to run an agent implements. Workers, turns, tools, the board and budgets read
- * only these types and events.
+ * Backend: the contract that every way to run an agent implements. The rest of agentd sees runs only through these
+ * types and events.
  *
- * A run lives in its Scope. Closing the scope ends the whole process tree (SIGTERM, grace, SIGKILL) and returns only
- * when no process is left.
+ * A run lives in its Scope. Closing the scope ends the whole process tree (SIGTERM, grace period, SIGKILL) and returns
+ * when all processes have ended.
  *
  * A backend with `turns` takes one input after the other. The spec's prompt is the first turn; `send` starts the next
- * one after a turn has ended. Without `turns` the whole run is one turn, and no events of turns and tools are sent.
+ * one after a turn has ended. Without `turns` the whole run is one turn, and no events about turns and tools are sent.
  */
 import { Context, Effect, Schema, type Scope, type Stream } from "effect"
 import type { ModelTokens } from "./gateway/Gateway.ts"
@@ -20,13 +20,13 @@ import type { Question } from "./Question.ts"
 /** How a tool call ended, according to its result. `unknown`: the effects of the call are not known. */
 export type ToolStatus = "success" | "error" | "unknown" | "sandbox_violation" | "timeout" | "cancelled" | "denied"
 
-/** Background work of a run: running or scheduled outside its turns. */
+/** Background work of a run: work that continues, or is scheduled, outside the run's turns. */
 export interface Work {
-  /** Unique within the run. */
+  /** Id of the work, unique within the run. */
   readonly id: string
   readonly kind: "shell" | "sub-agent" | "wake-up" | "task"
   readonly text: string
-  /** Due time in ms since the epoch, if known. */
+  /** When the work is due, ms since the epoch; omitted if unknown. */
   readonly at?: number
 }
 
@@ -54,8 +54,8 @@ export interface Point {
 }
 
 /**
- * An event of a run. If the run can survive a daemon restart, an event from the program's output has a `place`. A
- * repeated event is recognized by its `place`.
+ * An event of a run. If the run can survive a daemon restart, an event from the program's output has a `place`. By its
+ * `place`, an event that is sent twice is recognized.
  */
 export type RunEvent = Happening & { readonly place?: Place }
 
@@ -67,7 +67,7 @@ export type Happening =
    * already received.
    */
   | { readonly _tag: "Resumed"; readonly given?: string | undefined }
-  /** Sent while a run is being resumed: the run had already received the input of this turn. */
+  /** Sent while a run is being resumed: the run had already received the input of this turn before. */
   | { readonly _tag: "Given"; readonly input: string }
   /**
    * The run has begun this turn. `turnId` comes from the run's spec or from `send`. From now on, the turn's input
@@ -75,9 +75,9 @@ export type Happening =
    */
   | { readonly _tag: "TurnStarted"; readonly turnId: string }
   /**
-   * The run has begun a turn by itself. The backend chooses the turn id, unique within the run. A requested turn that
-   * arrives meanwhile absorbs this turn. If a requested turn is already waiting, it absorbs the new turn and this event
-   * is not sent.
+   * The run has begun a turn by itself. The backend chooses the turn id, unique within the run. If agentd sends a turn
+   * meanwhile, that turn absorbs this one. If a turn from agentd is already waiting, it absorbs the new turn and this
+   * event is not sent.
    */
   | { readonly _tag: "TurnOpened"; readonly turnId: string; readonly why: string }
   /**
@@ -101,7 +101,7 @@ export type Happening =
   | { readonly _tag: "Delta"; readonly stream: "stdout" | "stderr" | "assistant" | "thinking"; readonly text: string }
   | {
       readonly _tag: "ToolCall"
-      /** Unique within the run. */
+      /** Id of the call, unique within the run. */
       readonly callId: string
       readonly tool: string
       readonly arguments: unknown
@@ -110,18 +110,21 @@ export type Happening =
        * never enough.
        */
       readonly readOnly: boolean
-      /** True if the tool belongs to agentd's own MCP server, as far as the backend itself can tell. */
+      /** True if the tool belongs to agentd's own MCP server, as far as the backend can tell. */
       readonly voice?: boolean
     }
   /**
-   * The call waits for `answer`. Each call asks at most once. `always`: the user must decide, in every approval mode.
+   * The call waits for `answer`. Each call asks at most once. `always`: true if the user must decide, whatever the
+   * approval mode is.
    */
   | {
       readonly _tag: "ApprovalRequested"
       readonly callId: string
       readonly reason: string
       readonly always?: boolean
-      /** Set if the call asks the user to choose instead of to approve. `answer` returns the choice. */
+      /**
+       * Questions with options; set if the call asks the user to choose, not to approve. `answer` returns the choice.
+       */
       readonly questions?: ReadonlyArray<Question>
     }
   /**
@@ -138,26 +141,27 @@ export type Happening =
       readonly chunk: string
     }
   /**
-   * At most one result for each call. When a turn ends, calls without a result count as `unknown`, or as `cancelled` if
-   * the turn was interrupted.
+   * The result of a call. Each call has at most one. When a turn ends, calls without a result count as `unknown`, or as
+   * `cancelled` if the turn was interrupted.
    */
   | { readonly _tag: "ToolResult"; readonly callId: string; readonly status: ToolStatus; readonly output: unknown }
   /** Usage since the last such event: a difference, never a sum. Ideally one event for each request to the model. */
   | {
       readonly _tag: "Usage"
-      /** Includes `cacheRead` and `cacheWrite`. */
+      /** Input tokens, including `cacheRead` and `cacheWrite`. */
       readonly inputTokens: number
       readonly outputTokens: number
       readonly cacheRead?: number
       readonly cacheWrite?: number
       readonly model?: string
       /**
-       * Cost in US dollars as reported, never estimated. 0: another event reports the cost. Omitted: no cost was
+       * Cost in US dollars as reported, never estimated. 0 if another event reports the cost; omitted if no cost was
        * reported.
        */
       readonly usd?: number | undefined
       /**
-       * Tokens in the context of the newest request, and the size of the model's context window. Omitted: not reported.
+       * Tokens in the context of the newest request, and the size of the model's context window. Omitted if they are
+       * not reported.
        */
       readonly context?: { readonly used: number; readonly window?: number }
     }
@@ -174,20 +178,20 @@ export type Happening =
       readonly from: number
       readonly to: number
       readonly cutResults: number
-      /** Number of entries that a summary now replaces. 0: there is no summary. */
+      /** Number of entries that a summary now replaces; 0 if there is no summary. */
       readonly summarised: number
     }
-  /** The run could not resume its session. It has begun a new one and remembers nothing from the earlier one. */
+  /** The run could not resume its session. It has begun a new session, which contains nothing of the earlier one. */
   | { readonly _tag: "MemoryLost"; readonly text: string }
-  /** A message for the user while no other events arrive, for example "the API is overloaded; try 3 of 10". */
+  /** A message for the user that describes a wait, for example "the API is overloaded; try 3 of 10". */
   | {
       readonly _tag: "Notice"
       readonly text: string
       /** Name of a lasting problem. The problem lasts until a notice with `isOver` true. */
       readonly lasting?: { readonly about: string; readonly isOver: boolean }
       /**
-       * Set if the run retries its model request by itself. `since`: when the retries began, in ms since the epoch.
-       * Omitted: now.
+       * Set if the run retries its model request by itself. `since`: when the retries began, ms since the epoch;
+       * omitted if they begin now.
        */
       readonly retries?: { readonly since?: number }
     }
@@ -197,8 +201,8 @@ export type Happening =
    */
   | { readonly _tag: "TurnCompleted"; readonly turnId: string; readonly output: string }
   /**
-   * Sent after `interruptTurn`, or if the turn was interrupted elsewhere. The run continues. `output`: the answer so
-   * far.
+   * Sent after `interruptTurn`, or if the turn was interrupted elsewhere. The run continues. `output`: the answer up to
+   * then.
    */
   | { readonly _tag: "TurnInterrupted"; readonly turnId: string; readonly output: string }
   | {
@@ -206,18 +210,18 @@ export type Happening =
       readonly turnId: string
       /**
        * Type of the error: "rate_limit", "overloaded", "auth", "overflow", "refusal", "max_tokens", "stream", "server"
-       * and others.
+       * or another.
        */
       readonly errorType: string
       readonly message: string
       /** True if the same input can succeed when it is sent again. */
       readonly retry: boolean
-      /** True: the run can still take the next turn. Otherwise it is about to end. */
+      /** True if the run can still take the next turn. False if it is about to end. */
       readonly goesOn?: boolean
     }
   /**
-   * Always the last event, sent when no process of the run is left. After a `TurnError`, the outcome has the class of
-   * that error.
+   * Always the last event, sent when all processes of the run have ended. After a `TurnError`, the outcome has the
+   * class of that error.
    */
   | { readonly _tag: "Exited"; readonly outcome: Outcome }
 
@@ -237,25 +241,27 @@ export interface RunSocket {
 }
 
 export interface RunSpec {
-  /** Never reused. Stored durably before the program starts, and passed to the program as `AGENTD_RUN`. */
+  /**
+   * Id of the run, never reused. Stored durably before the program starts, and passed to the program as `AGENTD_RUN`.
+   */
   readonly runId: string
   readonly agent: string
   /** Id of the first turn, never reused. */
   readonly turnId: string
   readonly prompt: string
-  /** Files of the first turn, in the order in which the prompt names them. */
+  /** Files that belong to the first turn, in the order in which the prompt names them. */
   readonly files?: ReadonlyArray<RunFile>
   /** Absolute path of the agent's workspace, to which its tools are limited. */
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
-  /** Session of the backend to resume. `fork`: resume a copy, because the session is open elsewhere. */
+  /** The session that the backend resumes. `fork`: resume a copy, because the session is open elsewhere. */
   readonly resume: { readonly sessionId: string; readonly fork: boolean } | undefined
   /**
-   * Approval mode (`approvals.mode`), for an agent that asks only if it is configured to ask. If omitted, the agent's
+   * Approval mode (`approvals.mode`). For agents that ask only if they are configured to ask. If omitted, the agent's
    * default applies.
    */
   readonly approvals?: "read_only" | "auto" | "full_access"
-  /** If omitted, the run is unlimited. */
+  /** Resource limits of the run. If omitted, the run is unlimited. */
   readonly limits?: LimitsConfig | undefined
   /**
    * MCP servers for the agent, by name, in addition to those that the agent configures itself. Includes agentd's own
@@ -268,7 +274,7 @@ export interface RunSpec {
   readonly adopt?: { readonly isUp: boolean }
 }
 
-/** The run could not be started, or cannot accept this input now. `fatal`: a retry will not help. */
+/** The run could not be started, or cannot accept this input now. `fatal`: true if a retry will not help. */
 export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
   message: Schema.String,
   remedy: Schema.String,
@@ -276,7 +282,8 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
 }) {}
 
 /**
- * Receives a notice about something that a run has left behind, for example a set-gid file, after the run's last event.
+ * Receives a notice about something that a run has left behind, for example a set-gid file. Called after the run's last
+ * event.
  */
 export const Left = Context.Reference<(text: string) => Effect.Effect<void>>("agentd/backends/Left", {
   defaultValue: () => (text) => Effect.logWarning(text)
@@ -285,14 +292,14 @@ export const Left = Context.Reference<(text: string) => Effect.Effect<void>>("ag
 export interface TurnInput {
   readonly turnId: string
   readonly text: string
-  /** Files of the turn, in the order in which the text names them. */
+  /** Files that belong to the turn, in the order in which the text names them. */
   readonly files?: ReadonlyArray<RunFile>
 }
 
 export type Decision =
-  /** `answers`: one for each question of the call, or a single one for all of them. */
+  /** Allows the call. `answers`: one answer for each question of the call, or one answer for all of them. */
   | { readonly behavior: "allow"; readonly answers?: ReadonlyArray<string> }
-  /** `words`: true if the user wrote the message. The agent must then see it. */
+  /** Denies the call. `words`: true if the user wrote the message, so that the agent must see it. */
   | { readonly behavior: "deny"; readonly message: string; readonly interrupt?: boolean; readonly words?: boolean }
 
 export interface Choosing {
@@ -308,11 +315,11 @@ export interface Run {
   readonly send: (input: TurnInput) => Effect.Effect<void, BackendError>
   /** Answers a call that waits for a decision. Does nothing if the call no longer waits. */
   readonly answer: (callId: string, decision: Decision) => Effect.Effect<void>
-  /** Ends one call if the backend supports it, otherwise does nothing. The call's result is still sent. */
+  /** Ends one call if the backend can do that; otherwise does nothing. The call's result is still sent. */
   readonly cancelCall: (callId: string) => Effect.Effect<void>
   /**
-   * Changes the model or mode from now on. Null: unchanged. Returns when the agent has confirmed the change. If the
-   * method is omitted, the change needs a new run.
+   * Changes the model or mode from now on; null leaves it unchanged. Returns when the agent has confirmed the change.
+   * If the method is omitted, the change needs a new run.
    */
   readonly choose?: (choice: Choosing) => Effect.Effect<void, BackendError>
   /**
@@ -328,8 +335,8 @@ export interface Run {
    */
   readonly interruptTurn: Effect.Effect<void>
   /**
-   * Ends the processes that the run's programs started in the last `ms` milliseconds, unless they end soon by
-   * themselves. Returns the commands of the processes that it ended. Omitted: an interrupt leaves no processes behind.
+   * Ends the processes that the run's programs started in the last `ms` milliseconds, unless they end by themselves
+   * shortly. Returns the commands of the processes that it ended. Omitted if an interrupt leaves no processes behind.
    */
   readonly endBegun?: (ms: number) => Effect.Effect<ReadonlyArray<string>, { readonly message: string }>
   /** Ends the run in an orderly way: a success if no turn was active. Returns at once; `Exited` reports the end. */
@@ -340,13 +347,13 @@ export interface Run {
 
 export interface Backend {
   readonly name: string
-  /** Whether a run can take several turns, one after the other. */
+  /** Whether a run can have several turns, one after another. */
   readonly turns: boolean
   /** True if `cancelCall` works: the backend runs the calls itself, so a time limit on calls takes effect. */
   readonly runsTools?: boolean
   /** Whether a run that an earlier daemon started still exists and can be resumed. If omitted, no run can. */
   readonly holds?: (runId: string) => Effect.Effect<boolean>
-  /** Ends a run of an earlier daemon that will not be resumed. Returns when no process of the run is left. */
+  /** Ends a run of an earlier daemon that will not be resumed. Returns when all processes of the run have ended. */
   readonly drop?: (runId: string) => Effect.Effect<void>
   /** Deletes everything that was stored for the run. Called when the run's end is recorded durably. */
   readonly forget?: (runId: string) => Effect.Effect<void>

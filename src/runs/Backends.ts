@@ -1,6 +1,4 @@
-/**
- * Backends: creates the backend for a backend configuration.
- */
+/** Backends: creates the backend that a backend configuration describes. */
 import { Context, Effect, type FileSystem, Layer } from "effect"
 import type { BackendConfig } from "../config/BackendConfig.ts"
 import { Gateway } from "./gateway/GatewayClient.ts"

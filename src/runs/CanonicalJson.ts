@@ -4,7 +4,10 @@
  */
 import { attempt } from "../config/Attempt.ts"
 
-/** Throws if the value is not valid JSON: a number that is not finite, or a value that is nested too deeply. */
+/**
+ * The JSON text of a value. Throws if the value is not valid JSON: a number that is not finite, or a value that is
+ * nested too deeply.
+ */
 export const canonical = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
   if (typeof value === "object" && value !== null) {

@@ -1,5 +1,5 @@
 /**
- * CapturedServices: captures the services of the current context, for use in another one.
+ * CapturedServices: captures the services of the current context, so that code in another context can use them.
  *
  * Guarantees: The scope of the current context is not included. Resources that are created later with these services
  * belong to the scope of their caller.

@@ -2,15 +2,15 @@
  * Fault: classifies a failure of an agent, its program or its provider, in the same way for every backend. Pure.
  *
  * Guarantees: The error's name and HTTP status take precedence over its text. Temporary failures do not count against
- * the agent. Text from an agent's own tools is not taken as an error of its provider.
+ * the agent. Text from an agent's own tools is never treated as an error of the agent's provider.
  */
 import { attempt } from "../config/Attempt.ts"
 import type { Outcome } from "./Outcome.ts"
 
 export interface Said {
-  /** Error kinds and codes, as reported. */
+  /** Kinds and codes of the error, as they were reported. */
   readonly names: string
-  /** HTTP status; 0: unknown. */
+  /** HTTP status of the error; 0 if unknown. */
   readonly status: number
   readonly words: string
 }
@@ -38,7 +38,7 @@ type Rows = ReadonlyArray<readonly [kind: Kind, pattern: RegExp]>
 const OVERFLOW =
   /prompt[ _]is[ _]too[ _]long|prompt_too_long|context[ _-]?length|context[ _-]?window|contextwindow|contextoverflow|context (still )?exceeds|maximum context|context limit|exceed_context_size|exceeds? (the )?(available )?context|ran out of room|compaction (is )?exhausted|request[ _]too[ _]large|string_above_max_length/i
 
-/** Signs of a network, DNS or TLS failure: codes and phrases. */
+/** Codes and phrases that indicate a network, DNS or TLS failure. */
 const NETWORK: Rows = [
   [
     "connection",
@@ -55,7 +55,7 @@ const NETWORK: Rows = [
   ["connection", /\b(unable|failed|could ?n[o']t|cannot|can't) (to )?(connect|reach)/i]
 ]
 
-/** Names that determine the kind by themselves. The first matching row wins. */
+/** Error names that determine the kind by themselves. The first matching row is used. */
 const NAMES: Rows = [
   ["max_tokens", /max_output_tokens|max_tokens|outputlength|output_length/i],
   ["billing", /billing|insufficient_quota|insufficient_funds|payment_required/i],
@@ -73,14 +73,16 @@ const NAMES: Rows = [
   ...NETWORK
 ]
 
-/** Names that can mean several kinds. The HTTP status and the text are checked first. */
+/** Error names that can mean several kinds. The HTTP status and the text are checked first. */
 const WIDE: Rows = [
   ["connection", /connectionfailed|streamdisconnected|toomanyfailedattempts/i],
   ["server", /server_?error|api_error|timeout_error|internal_error|\binternal\b|deadline_exceeded/i],
   ["invalid_request", /invalid_?request|invalid_argument|bad_?request/i]
 ]
 
-/** Text patterns, checked if neither the name nor the status determines the kind. The first matching row wins. */
+/**
+ * Text patterns, used if neither the error's name nor its status determines the kind. The first matching row is used.
+ */
 const WORDS: Rows = [
   ["max_tokens", /output[ -]tokens? (limit|maximum)|maximum output tokens?/i],
   ["rate_limit", /resource[_ ]exhausted|\b(retry|try again) in \d|reached your specified api usage limits/i],
@@ -131,8 +133,8 @@ const STATUS =
   /^\[?(?:(?:api|http|internal|agent)? ?error:? ?)*(?:http )?\(?([45]\d\d)\b|\b(?:https?(?:\/[\d.]+)?|status(?: code)?|last|api) ?(?:error)?:? ?\(?([45]\d\d)\b/im
 
 /**
- * opencode and Kilo use the name `APIError` only for errors of their provider's API. Any status in the text is
- * therefore the API's.
+ * opencode and Kilo use the name `APIError` only for errors of their provider's API. Therefore any status in the text
+ * comes from the API.
  */
 const isOfApi = (names: string): boolean => /\bAPIError\b/.test(names)
 
@@ -141,7 +143,7 @@ const statusIn = ({ names, words }: Said): number => {
   return Number(first ?? other ?? 0)
 }
 
-/** Kinds that are caused by the agent itself or by its input. */
+/** Kinds of errors that the agent itself or its input causes. */
 const OWN: ReadonlySet<Kind> = new Set([
   "unknown",
   "not_found",
@@ -152,7 +154,7 @@ const OWN: ReadonlySet<Kind> = new Set([
   "budget"
 ])
 
-/** Whether the cause lies outside the agent: its login, or its provider. */
+/** Whether the cause is outside the agent: in its login, or in its provider. */
 export const isOutside = (kind: Kind): boolean => !OWN.has(kind)
 
 /** Matches a clause about an agent's tool or a tool server. */
@@ -176,7 +178,7 @@ export const kindOf = (said: Said): Kind => {
   )
 }
 
-/** Maximum depth, and maximum number of entries, when an error's data is read. */
+/** Limits for reading an error's data: maximum depth, and maximum number of entries. */
 const DEEP = 5
 const MANY = 100
 
@@ -221,7 +223,7 @@ export interface Fault {
   readonly outcome: Outcome
 }
 
-/** A fault that counts as an error. */
+/** Creates a fault that counts as an error. */
 export const error = (errorType: string, message: string, retry: boolean): Fault => {
   const detail = oneLine(message)
   return { errorType, message: detail, retry, outcome: { _tag: "Error", detail } }
@@ -244,7 +246,7 @@ export interface Remedies {
   readonly model: string
 }
 
-/** Faults that a retry will not fix. */
+/** Kinds of errors that a retry cannot fix. */
 const FINAL: ReadonlySet<Kind> = new Set([
   "refusal",
   "max_tokens",
@@ -254,7 +256,7 @@ const FINAL: ReadonlySet<Kind> = new Set([
   "invalid_request"
 ])
 
-/** `until`: when a usage limit resets, in ms since the epoch. */
+/** Creates the fault for an error kind. `until`: when a usage limit resets, ms since the epoch. */
 export const faultOf = (kind: Kind, words: string, remedies: Remedies, until?: number): Fault => {
   const uncounted = (outcome: Outcome): Fault => ({ errorType: kind, message: oneLine(words), retry: true, outcome })
   switch (kind) {

@@ -1,9 +1,9 @@
 /**
  * FileContents: the contents of the files that come with a turn, and the folder where a program reads them.
  *
- * Guarantees: A run gets the content that was sent, or a note that it no longer exists. A text is enclosed in markers
- * derived from its own hash, so it cannot contain them. The folder for a program belongs to this user alone, is removed
- * with the run, and no file name leads out of it.
+ * Guarantees: A run gets the content that was sent, or a note that it no longer exists. The text of a file is enclosed
+ * in markers that are derived from its own hash, so it cannot contain them. Only this user can access the folder for a
+ * program. The folder is removed with the run, and no file name leads out of it.
  */
 import { Effect, FileSystem } from "effect"
 import { createHash } from "node:crypto"
@@ -75,7 +75,7 @@ export const withLines = (prompt: string, lines: ReadonlyArray<string>): string 
 
 export interface Folder {
   readonly path: string
-  /** Returns the paths, in the order of `contents`. */
+  /** Writes the files into the folder. Returns their paths, in the order of `contents`. */
   readonly put: (contents: ReadonlyArray<Content>) => Effect.Effect<ReadonlyArray<string>, BackendError>
 }
 

@@ -1,6 +1,6 @@
 /**
- * FileDescription: describes in words a file that comes with a message. Pure, and without imports at run time, because
- * the CLI's fast entry point loads it.
+ * FileDescription: describes a file that comes with a message in a short text. Pure, and without imports at run time,
+ * because the CLI's fast entry point loads it.
  *
  * Guarantees: A file name never breaks the line, whatever characters it contains.
  */
@@ -20,6 +20,6 @@ export const quoted = (filename: string): string =>
     (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`
   )
 
-/** Example: `"shot.png" (image/png, 12 KiB)`. */
+/** Describes a file, for example `"shot.png" (image/png, 12 KiB)`. */
 export const words = ({ filename, size, type }: Pick<AttachedFile, "filename" | "size" | "type">): string =>
   `${quoted(filename)} (${type}, ${sizeInWords(size)})`

@@ -1,6 +1,6 @@
 /**
  * GatewayMeter: reports the token usage of a run whose tokens the gateway counts. The gateway's sums replace the usage
- * that the agent reports. The account limits that the provider's answers contain are reported, too.
+ * that the agent reports. It also reports the account limits that the provider's answers contain.
  *
  * Guarantees: Usage is reported before the end of its turn and of its run, otherwise within about 250 ms. If a run
  * answers and no request has passed the gateway, a notice says that it is not metered. The gateway and its sums survive
@@ -57,7 +57,7 @@ const FOUND: RunEvent = {
   lasting: { about: ABOUT, isOver: true }
 }
 
-/** Reports once that a run answers although no request passed the gateway, and once that a request has passed. */
+/** Reports once if a run answers although no request passed the gateway, and once when a request has passed later. */
 const watch = () => {
   let [hasTurns, isTold, hasPassed] = [false, false, false]
   const hears = (said: ReadonlyArray<RunEvent>): void => {
@@ -97,12 +97,12 @@ const failures = () => {
 export type Passed = Partial<Pick<Count, "failing" | "opened" | "told" | "tokens">>
 
 /**
- * Returns the counts since the route was opened. `isOver`: true if the run has ended, so that no further counts are
- * awaited.
+ * Returns the counts since the route was opened. `isOver`: true if the run has ended, so that the gateway need not wait
+ * for more counts.
  */
 export type PassedBy = (isOver: boolean) => Effect.Effect<Passed>
 
-/** `passed`: undefined if the run has no gateway. */
+/** Adds the gateway's counts to a run's events. `passed`: undefined if the run has no gateway. */
 export const metered = (run: Run, passed: PassedBy | undefined): Run => {
   if (passed === undefined) return run
   const [all, change, bypass, fail] = [sums(), changes(), watch(), failures()]

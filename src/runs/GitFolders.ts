@@ -1,13 +1,13 @@
 /**
- * GitFolders: determines which folders outside a workspace its git needs, and which of them the agent may write.
+ * GitFolders: determines which folders outside a workspace git needs there, and which of them the agent may write.
  *
  * A git folder is read-only, because the daemon's git and the user's git obey its `commondir`, `config` and hooks. In a
  * writable folder, a file that does not exist yet cannot be protected. An agent's own git folder is writable, because
  * only the agent's git runs there.
  *
- * Guarantees: An agent writes no git folder except its own, and only if agentd has recorded it as the agent's own. A
+ * Guarantees: The only git folder that an agent can write is its own, and only if agentd has recorded that it is. A
  * `.git` file may have been written by an agent. It is trusted only if the repository that it names refers back to it.
- * Reads the file system, changes nothing.
+ * This module changes no file.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -17,15 +17,15 @@ import * as AgentRepositoryRecord from "./git/AgentRepositoryRecord.ts"
 export interface GitFolders {
   /** Root of the checkout, if the workspace is a subfolder of it. */
   readonly around: string | undefined
-  /** Paths in mount order: a path inside another one comes after it. */
+  /** Paths of the folders in mount order: a path inside another one comes after it. */
   readonly parts: ReadonlyArray<{ readonly kind: "readOnly" | "writable"; readonly path: string }>
 }
 
 const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = fs.constants
-/** Maximum bytes of a one-line git file. */
+/** Maximum size of a git file that contains one line, bytes. */
 const MAX_LINE = 4_096
 
-/** Opens the file without blocking: a pipe that an agent put there would block the daemon forever. */
+/** Opens the file without blocking. Otherwise a pipe that an agent put there would block the daemon forever. */
 const first = (file: string): string | undefined =>
   attempt(() => {
     const fd = fs.openSync(file, O_RDONLY | O_NONBLOCK | O_NOCTTY)

@@ -1,15 +1,15 @@
 /**
  * HeadTail: keeps the beginning and the end of a text of any length, and counts what was left out between them.
  *
- * Guarantees: Stores at most about three times its limits, however much is pushed. A note marks where text was left
- * out.
+ * Guarantees: Uses memory for at most about three times its limits, however long the text is. A note marks where text
+ * was left out.
  */
 export interface HeadTail {
   readonly push: (text: string) => void
   readonly text: () => string
 }
 
-/** `head` and `tail`: maximum UTF-16 code units of the beginning and of the end. */
+/** Creates the buffer. `head` and `tail`: maximum length of the beginning and of the end, UTF-16 code units. */
 export const make = (head: number, tail: number): HeadTail => {
   let [first, last, dropped] = ["", "", 0]
   const trim = () => {

@@ -8,7 +8,7 @@ import { attempt } from "../config/Attempt.ts"
 import type { ModelBackend } from "../config/BackendConfig.ts"
 import type { Host } from "./Host.ts"
 
-/** The absolute path if the file does not exist. */
+/** The real path of a file; if the file does not exist, its absolute path. */
 export const real = (file: string): string => attempt(() => fs.realpathSync(file)) ?? path.resolve(file)
 
 export const of = (host: Host, ...more: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -25,7 +25,9 @@ export const of = (host: Host, ...more: ReadonlyArray<string>): ReadonlyArray<st
   ].map(real)
 }
 
-/** The hidden paths that do not contain the workspace. A workspace can be a work tree inside a hidden folder. */
+/**
+ * The hidden paths, without those that contain the workspace: a workspace can be a work tree inside a hidden folder.
+ */
 export const around = (workspace: string, hidden: ReadonlyArray<string>): ReadonlyArray<string> =>
   hidden.filter((one) => !real(workspace).startsWith(`${one}/`))
 

@@ -8,18 +8,18 @@ import type { Environment } from "./process/ChildProcess.ts"
 export type Argv = readonly [string, ...ReadonlyArray<string>]
 
 export interface Host {
-  /** Marks the processes of the store's runs. */
+  /** Id of the store, which marks the processes of the store's runs. */
   readonly store: string
   readonly environment: Environment
   /** Folder for the conversations of agentd's own models. If omitted, a conversation exists only as long as its run. */
   readonly sessions?: string | undefined
-  /** Paths that agentd's own tools may not see: the state directory, the folder of the socket. */
+  /** Paths that agentd's own tools must not see: the state directory, and the folder of the socket. */
   readonly hidden?: ReadonlyArray<string> | undefined
   /** Folder for login tokens of remote MCP servers. If omitted, no login tokens are stored. */
   readonly logins?: string | undefined
   /** Folder for the home folders of confined agents. If omitted, a home folder exists only as long as its run. */
   readonly homes?: string | undefined
-  /** Folder for the files of runs. If omitted, the folder for temporary files is used. */
+  /** Folder for the files of runs. If omitted, the system's folder for temporary files is used. */
   readonly runs?: string | undefined
   readonly sockets?: string | undefined
   readonly gateway?: string | undefined

@@ -3,7 +3,8 @@
  * and the last logout can remove the whole folder.
  *
  * Guarantees: If the file is removed, the daemon creates it again within 10 s and passes new connections to the same
- * handler. Open connections stay open. `claim` decides what happens to a file that others have put in its place.
+ * handler. Open connections stay open. If other processes have put a file in its place, `claim` decides what happens to
+ * that file.
  */
 import { Cause, Clock, Duration, Effect } from "effect"
 import { chmodSync, statSync } from "node:fs"
@@ -21,13 +22,13 @@ export interface Kept<E, R> extends Pick<ServerOpts, "allowHalfOpen"> {
   readonly claim: Effect.Effect<unknown, E, R>
   /** Handles a connection that arrives after the socket's file was removed and created again. */
   readonly take: (conn: Socket) => void
-  /** If true, checks at once, because another process was listening on this path before. */
+  /** True if another process was listening on this path before. The file is then checked at once. */
   readonly now?: boolean
 }
 
 const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino
 
-/** Keeps the socket's file until the scope closes. Call this when the socket is already listening. */
+/** Keeps the socket's file in place until the scope closes. Call this when the socket is already listening. */
 export const keep = <E, R>({ allowHalfOpen, claim, now = false, path, take }: Kept<E, R>) =>
   Effect.gen(function* () {
     let own = inodeOf(path)

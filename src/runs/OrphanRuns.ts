@@ -2,8 +2,8 @@
  * OrphanRuns: runs that an earlier daemon left to the keeper.
  *
  * Guarantees: Runs that the log still needs continue. A run that is not resumed is ended with every process that it
- * started, and the keeper's data about it is deleted. Its grace period ends on time, even if several daemons start and
- * stop in between.
+ * started, and the keeper's data about it is deleted. The run's grace period ends on time, even if several daemons
+ * start and stop meanwhile.
  */
 import { Effect } from "effect"
 import { Keeper } from "./keeper/Keeper.ts"
@@ -26,19 +26,19 @@ const left = Effect.map(
   (all) => all.map((held) => ({ held, runId: runOf(held.name) }))
 )
 
-/** Run ids. */
+/** Ids of the runs that an earlier daemon left to the keeper. */
 export const held: Effect.Effect<ReadonlySet<string>> = Effect.map(
   left,
   (all) => new Set(all.map(({ runId }) => runId))
 )
 
-/** Removes the sockets and folders of all runs except those in `kept`. Call this before any run begins. */
+/** Removes the sockets and folders of all runs that are not in `kept`. Call this before any run begins. */
 export const clear = Effect.fnUntraced(function* ({ runs }: Host, kept: ReadonlySet<string>) {
   yield* (yield* RunSockets).clear([...kept])
   if (runs !== undefined) yield* RunFolder.clear(runs, kept)
 })
 
-/** Ends the runs in `over` with all their processes. Returns when none of these processes is left. */
+/** Ends the runs in `over`. Returns when all their processes have ended. */
 const ended = Effect.fnUntraced(function* (store: string, over: Effect.Success<typeof left>) {
   const keeper = yield* Keeper
   const tree = yield* ProcessTree
@@ -61,7 +61,7 @@ export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlyS
   yield* ended(store, over)
 })
 
-/** Does nothing if the run does not exist. Returns when none of its processes is left. */
+/** Ends a run. Does nothing if the run does not exist. Returns when all processes of the run have ended. */
 export const drop = Effect.fnUntraced(function* (store: string, runId: string) {
   const prefix = KeptProcess.prefixOf(runId)
   yield* ended(

@@ -1,6 +1,6 @@
 /**
- * Outcome: how a run ended. Its class determines what the worker does: count the error and back off, wait for a reset,
- * or stop permanently.
+ * Outcome: how a run ended. The class of the outcome determines what the worker does next: count an error and wait,
+ * wait until a limit resets, or stop permanently.
  */
 import { Schema } from "effect"
 
@@ -13,19 +13,19 @@ export type UncountedReason = typeof UncountedReason.Type
 
 export const Outcome = Schema.Union([
   Schema.TaggedStruct("Success", {}),
-  /** Counts as an error. `detail` contains the exit code or signal, and the last line of output. */
+  /** An end that counts as an error. `detail` contains the exit code or signal, and the last line of output. */
   Schema.TaggedStruct("Error", { detail: Schema.String }),
   Schema.TaggedStruct("Timeout", {}),
   /**
-   * Does not count as an error. `until`: when to retry, in ms since the epoch. `detail`: the provider's message, if no
-   * turn has reported it.
+   * An end that does not count as an error. `until`: when to retry, ms since the epoch. `detail`: the provider's
+   * message, if no turn has reported it.
    */
   Schema.TaggedStruct("Uncounted", {
     reason: UncountedReason,
     until: Schema.optional(Schema.Finite),
     detail: Schema.optional(Schema.String)
   }),
-  /** A retry cannot help, for example after a billing problem or if a binary is missing. `remedy` says what to do. */
+  /** An error that a retry cannot fix, for example a billing problem or a missing binary. `remedy` says what to do. */
   Schema.TaggedStruct("Fatal", { detail: Schema.String, remedy: Schema.String })
 ])
 export type Outcome = typeof Outcome.Type

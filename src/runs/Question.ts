@@ -8,20 +8,20 @@ import { Schema } from "effect"
 
 export const Question = Schema.Struct({
   question: Schema.String,
-  /** Options to choose from. Empty: any text is an answer. */
+  /** Options from which the user chooses; if empty, any text is an answer. */
   options: Schema.Array(Schema.Struct({ label: Schema.String, description: Schema.String })),
   /** True if more than one option can be chosen. */
   several: Schema.Boolean
 })
 export type Question = typeof Question.Type
 
-/** An answer that does not fit its question. */
+/** An answer that does not match its question. */
 export interface Unanswered {
   readonly message: string
   readonly remedy: string
 }
 
-/** Undefined: no option matches. Labels take precedence over numbers. */
+/** The option that an answer selects; undefined if no option matches. Labels take precedence over numbers. */
 const meant = ({ options }: Question, said: string): string | undefined => {
   const word = said.trim().toLowerCase()
   const named = options.find(({ label }) => label.trim().toLowerCase() === word)
@@ -35,7 +35,7 @@ const answerTo = (question: Question, said: string): string => {
   return all.every((label) => label !== undefined) ? [...new Set(all)].join(", ") : said.trim()
 }
 
-/** True if the answer is a number, but no option has that number. */
+/** True if the answer is a number to which no option belongs. */
 const isSlip = (question: Question, said: string): boolean =>
   question.options.length > 0 && /^\d{1,2}$/.test(said.trim()) && meant(question, said) === undefined
 
@@ -45,8 +45,8 @@ const noOption = ({ options, question }: Question, said: string): Unanswered => 
 })
 
 /**
- * Returns one answer for each question, or a single answer for all of them. `said`: one text for each question, or one
- * text with semicolons between the answers.
+ * Returns one answer for each question, or a single answer for all of them. `said`: one entry for each question, or one
+ * entry with semicolons between the answers.
  */
 export const answersTo = (
   questions: ReadonlyArray<Question>,
@@ -63,7 +63,7 @@ export const answersTo = (
     if (slip >= 0) return noOption(questions[slip]!, each[slip]!)
     return each.map((text, index) => answerTo(questions[index]!, text))
   }
-  // a free text answers all questions; a number could refer to the options of any question
+  // free text answers all questions; a number could mean an option of any question
   if (each.length === 1 && !/^[\d\s,;]+$/.test(whole)) return [whole.trim()]
   return {
     message: `${count === 1 ? "One question is" : `${count} questions are`} asked, and ${each.length} answered.`,
@@ -74,15 +74,15 @@ export const answersTo = (
   }
 }
 
-/** A request to the user. Answers refer to it by `id`. */
+/** A request to the user. The user's answer names it by `id`. */
 export interface Asking {
   readonly id: string
   readonly tool: string
-  /** Empty if the request asks for an approval. */
+  /** Questions to the user; empty if the request asks for an approval. */
   readonly questions: ReadonlyArray<Question>
 }
 
-/** Undefined: the request asks for an approval. */
+/** The answers to a request's questions; undefined if the request asks for an approval. */
 export const chosen = (
   { id, questions, tool }: Asking,
   said: ReadonlyArray<string> | undefined

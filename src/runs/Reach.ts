@@ -1,9 +1,9 @@
 /**
- * Reach: what a run of a backend could access, computed before the run exists. Uses the code that starts and confines
- * runs, never a separate list.
+ * Reach: what a run of a backend could access, computed before the run exists. The result comes from the code that
+ * starts and confines runs, not from a separate list.
  *
- * Guarantees: Starts nothing, creates nothing, and shows no key and no value of a variable. An unconfined run is shown
- * as such, with `/` as its only path.
+ * Guarantees: Nothing is started or created, and no key or value of a variable is shown. An unconfined run is shown as
+ * unconfined, with `/` as its only path.
  */
 import { Effect, type FileSystem } from "effect"
 import * as fs from "node:fs"
@@ -28,29 +28,29 @@ import type { Mechanism } from "./sandbox/Sandbox.ts"
 export const ALL = "/"
 
 export interface Reach {
-  /** False: the run is not confined and has the rights of the daemon's user. */
+  /** False if the run is not confined and has the rights of the daemon's user. */
   readonly confined: boolean
   readonly by: "bubblewrap" | "namespaces" | null
   /** Description for the user: the sandbox and its limitations, or why there is no sandbox. */
   readonly note: string
-  /** Why a run would not start. Null: it would start. */
+  /** Why a run would not start; null if it would start. */
   readonly refused: string | null
-  /** Paths that the run can read, but not write. */
+  /** Paths that the run can read but not write. */
   readonly reads: ReadonlyArray<string>
   readonly writes: ReadonlyArray<string>
-  /** Description of the programs that the run can execute. */
+  /** Describes the programs that the run can execute. */
   readonly runs: string
   /** Network access of the run. `gateway`: only to one model, through agentd. */
   readonly network: "host" | "gateway" | "none"
-  /** Address of the model that the run reaches through agentd. Null: none. */
+  /** Address of the model that the run reaches through agentd; null if there is none. */
   readonly provider: string | null
   readonly keys: {
-    /** Names of the run's variables whose name or value looks like a secret. */
+    /** Names of the run's environment variables whose name or value looks like a secret. */
     readonly held: ReadonlyArray<string>
-    /** The part of agentd that adds the model's key to requests, if the run itself does not have the key. */
+    /** Which part of agentd adds the model's key to requests, if the run itself does not have the key. */
     readonly putInBy: "gateway" | "daemon" | null
   }
-  /** Names of the run's variables. */
+  /** Names of the run's environment variables. */
   readonly environment: ReadonlyArray<string>
   /** Whether the run can call the daemon with the rights of the daemon's user. */
   readonly control: boolean
@@ -70,7 +70,7 @@ export interface Place {
 const ANY = "any program, with the rights of the daemon's user"
 const HELD = "the programs that it can read; no set-uid, no new namespace"
 
-/** Placeholder run id, because no run exists yet. */
+/** Id in place of a run id, because no run exists yet. */
 export const RUN = "outlined"
 
 const specOf = ({ agent, cwd, host, mcp }: Place): RunSpec => {
@@ -78,14 +78,14 @@ const specOf = ({ agent, cwd, host, mcp }: Place): RunSpec => {
   return host.sockets === undefined ? spec : RunSockets.outlined(spec, host.sockets)
 }
 
-/** Adds the variables that agentd sets for every process of a run. */
+/** Adds the environment variables that agentd sets for every process of a run. */
 const marked = (env: Environment, store: string): Environment => ({
   ...env,
   PWD: "",
   ...ProcessTree.environmentOf({ store, runId: "" })
 })
 
-/** Removes password and query from a URL. */
+/** Removes the password and the query from a URL. */
 const addressOf = (url: string): string => {
   const { origin, pathname } = new URL(url)
   return pathname === "/" ? origin : origin + pathname
@@ -103,8 +103,8 @@ const pathsOf = (mounts: ReadonlyArray<Mount>, kind: Mount["kind"]) =>
   [...new Set(mounts.flatMap((mount) => ("source" in mount && mount.kind === kind ? [mount.source] : [])))].toSorted()
 
 /**
- * Whether the mounts show the socket to the run. Compares the socket's real path, because the folder of that path may
- * be mounted.
+ * Whether the run can see the socket with these mounts. Compares the socket's real path, because the mount may be the
+ * folder of that path.
  */
 const reaches = (mounts: ReadonlyArray<Mount>, socket: string): boolean => {
   const real = fs.existsSync(socket) ? fs.realpathSync(socket) : socket

@@ -1,14 +1,14 @@
 /**
  * ReplayFilter: decides what to report when an answer broke off and is generated again. Pure.
  *
- * Guarantees: Text that was already reported and is repeated is not reported twice. Once the new answer differs, or is
- * shorter, it is reported from its beginning, after one note that it starts over.
+ * Guarantees: Text that the new answer repeats is not reported twice. If the new answer differs, or is shorter, it is
+ * reported from its beginning, after a note that the answer starts over.
  */
 
 export type Told = { readonly _tag: "StartsOver" } | { readonly _tag: "Text"; readonly text: string }
 
 export class ReplayFilter {
-  /** Text already reported, from the answers that broke off and from the current answer. */
+  /** The text that was already reported: from the answers that broke off, and from the current answer. */
   private told = ""
   private said = ""
 

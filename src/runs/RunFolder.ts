@@ -1,5 +1,5 @@
 /**
- * RunFolder: a folder for the files that agentd makes for one run, for example its prompt and its MCP config.
+ * RunFolder: a folder for the files that agentd creates for one run, for example the prompt and the MCP config.
  *
  * Guarantees: The folder has mode 0700, its files 0600. A resumed run finds the files that it was started with. The
  * folder is removed with the run. Folders of ended runs that an earlier daemon left are removed when the next daemon
@@ -32,7 +32,7 @@ const folderOf = Effect.fnUntraced(function* ({ runs }: Host, { runId }: RunSpec
   )
 })
 
-/** Writes the file only when the run is first started, not when it is resumed. */
+/** Writes a file when the run is first started, but not when it is resumed. */
 export const file = (
   host: Host,
   spec: RunSpec,
@@ -58,7 +58,7 @@ export const within = (
     return at
   }).pipe(Effect.mapError(failed))
 
-/** Removes the folders of all runs except those in `runIds`. */
+/** Removes the folders of all runs that are not in `runIds`. */
 export const clear = Effect.fnUntraced(function* (folder: string, runIds: Iterable<string>) {
   const files = yield* FileSystem.FileSystem
   const kept = new Set([...runIds].map(nameOf))

@@ -1,10 +1,10 @@
 /**
- * RunSockets: a unix socket for each live run, in a folder of its own. From the socket, the daemon knows which run is
+ * RunSockets: a unix socket for each live run, in a folder of its own. The daemon knows by the socket which run is
  * calling.
  *
  * A run owns its socket. The socket opens with the run's scope, before any process of the run exists, and closes after
- * the last process has ended. For a resumed run it opens again in the folder that the run sees. The handler (`answer`)
- * can be replaced; the sockets stay.
+ * the last process has ended. For a resumed run, the socket opens again in the folder that the run sees. The handler
+ * (`answer`) can be replaced while the sockets stay open.
  *
  * Guarantees: The folder has mode 0700, the socket 0600. A connection that arrives while there is no handler is closed.
  * No connection outlives its socket. A socket whose file is removed is created again. Sockets of ended runs that an
@@ -19,23 +19,23 @@ import { Keeper } from "./keeper/Keeper.ts"
 import * as KeptSocket from "./KeptSocket.ts"
 import { type Backend, BackendError, type RunSocket, type RunSpec } from "./Backend.ts"
 
-/** The connection is paused. */
+/** Receives a new connection, which is paused. */
 export type Take = (conn: net.Socket, runId: string) => void
 
 export class RunSockets extends Context.Service<
   RunSockets,
   {
-    /** Opens the run's socket until the scope closes. Undefined: the path would be too long. */
+    /** Opens the run's socket until the scope closes; undefined if the path would be too long. */
     readonly open: (runId: string) => Effect.Effect<RunSocket | undefined, BackendError, Scope.Scope>
-    /** Prepares the socket of a run that is about to start. `comes` false: the run does not start after all. */
+    /** Prepares the socket of a run that is about to start. `comes`: false if the run does not start after all. */
     readonly expect: (runId: string, comes: boolean) => void
-    /** Removes sockets that an earlier daemon left, except those of the runs in `runIds`. */
+    /** Removes sockets that an earlier daemon left, except those of runs in `runIds`. */
     readonly clear: (runIds: ReadonlyArray<string>) => Effect.Effect<void>
     /** Passes each new connection to `take` until the scope closes. */
     readonly answer: (take: Take) => Effect.Effect<void, never, Scope.Scope>
   }
 >()("agentd/backends/RunSockets") {
-  /** `folder`: contains only the sockets of runs. */
+  /** Provides the service. `folder`: a folder that contains only the sockets of runs. */
   static readonly layer = (folder: string): Layer.Layer<RunSockets> => Layer.effect(RunSockets, make(folder))
 
   static readonly layerNone = Layer.succeed(RunSockets, {
@@ -46,10 +46,10 @@ export class RunSockets extends Context.Service<
   })
 }
 
-/** Maximum length of `sun_path` in bytes, without the final zero byte. */
+/** Maximum length of a socket's path (`sun_path`) in bytes, without the final zero byte. */
 const MAX_PATH_BYTES = 107
 const NAME = "api"
-/** Environment variable with the socket's path, for a run and its MCP servers. */
+/** Environment variable that tells a run and its MCP servers the path of the socket. */
 const VARIABLE = "AGENTD_SOCKET"
 
 const pathOf = (folder: string, runId: string): RunSocket => {
@@ -66,7 +66,7 @@ const failed = (socket: string, error: unknown): BackendError =>
     fatal: false
   })
 
-/** Removes an old socket file, but keeps the folder, because a confined run has this folder mounted. */
+/** Removes an old socket file but keeps its folder, because the folder is mounted in a confined run. */
 const makeFolder = (folder: string): void => {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
   fs.rmSync(path.join(folder, NAME), { force: true })
@@ -83,7 +83,7 @@ interface Opened {
 const listenAt = (socket: RunSocket, take: (conn: net.Socket) => void): Opened => {
   const conns = new Set<net.Socket>()
   const entered = (conn: net.Socket) => {
-    // paused, so that no data is lost before there is a reader
+    // paused, so that no data is lost until it is read
     conn.pause()
     conns.add(conn)
     conn.on("error", () => {})
@@ -153,7 +153,7 @@ const make = Effect.fnUntraced(function* (place: string) {
       }),
       (opened) => Effect.sync(() => close(opened))
     )
-    // Until this call, the folder's mode 0700 keeps other users out.
+    // until this call, other users are kept out by the folder's mode 0700
     fs.chmodSync(socket.path, 0o600)
     const claim = Effect.sync(() => makeFolder(socket.folder))
     yield* KeptSocket.keep({ path: socket.path, claim, take })
@@ -189,7 +189,7 @@ const make = Effect.fnUntraced(function* (place: string) {
   })
 })
 
-/** Returns the spec with the socket's path in the environment of the run and of agentd's own MCP servers. */
+/** Returns the run's spec with the socket's path in the environment of the run and of agentd's own MCP servers. */
 const told = (spec: RunSpec, socket: RunSocket): RunSpec => ({
   ...spec,
   socket,
@@ -202,7 +202,7 @@ const told = (spec: RunSpec, socket: RunSocket): RunSpec => ({
   )
 })
 
-/** Returns the spec as it would be for a run with a socket in this folder. */
+/** Returns the run's spec as it would be with a socket in this folder. */
 export const outlined = (spec: RunSpec, folder: string): RunSpec => told(spec, pathOf(folder, spec.runId))
 
 export const giving = (sockets: RunSockets["Service"], backend: Backend): Backend => ({

@@ -2,8 +2,8 @@
  * ScriptedBackend: a backend that plays scripts, for tests and demos. It implements the whole `Backend` contract and
  * starts no process.
  *
- * Guarantees: The n-th start plays the n-th script; further starts play the last script again. Delays use the Clock, so
- * that a TestClock can drive them. The same scripts under the same clock give the same events.
+ * Guarantees: Each start plays the next script; when there are no more, the last script is played again. Delays use the
+ * Clock, so that a TestClock can drive them. The same scripts under the same clock give the same events.
  */
 import { type Cause, Deferred, type Duration, Effect, Queue, Stream } from "effect"
 import type { Outcome } from "./Outcome.ts"
@@ -11,7 +11,7 @@ import * as ScriptedTurns from "./ScriptedTurns.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "./Backend.ts"
 
 export type Step = Exclude<RunEvent, { readonly _tag: "Exited" }> & {
-  /** Delay before the step. Default: none. */
+  /** Delay before the step; by default none. */
   readonly after?: Duration.Input
 }
 
@@ -23,9 +23,9 @@ export interface Script {
   readonly steps?: ReadonlyArray<Step>
   /** Delay between the last step and the exit. */
   readonly exitAfter?: Duration.Input
-  /** Outcome of the run. Default: success. */
+  /** Outcome of the run; by default success. */
   readonly outcome?: Outcome
-  /** If set, the start itself fails and nothing is played. */
+  /** If set, the start itself fails with this error and nothing is played. */
   readonly failStart?: { readonly message: string; readonly remedy?: string; readonly fatal?: boolean }
   /** If true, the run continues after its last step until it is ended. */
   readonly hang?: boolean
@@ -41,14 +41,14 @@ export interface Played {
   readonly spec: RunSpec
   readonly inputs: ReadonlyArray<string>
   readonly interrupts: number
-  /** Undefined while the run is live. */
+  /** How the run ended; undefined while the run is live. */
   readonly outcome: Outcome | undefined
-  /** Only for a run with turns. */
+  /** The turns that were played, for a run with turns. */
   readonly turns?: ScriptedTurns.Played
 }
 
 export interface ScriptedBackend extends Backend {
-  /** Every start, including failed ones, in order. */
+  /** Every start of a run, including failed ones, in order. */
   readonly played: () => ReadonlyArray<Played>
   readonly alive: () => number
 }

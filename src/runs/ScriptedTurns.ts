@@ -23,7 +23,7 @@ export interface ScriptedCall {
   readonly readOnly?: boolean
   readonly asks?: boolean
   readonly questions?: ReadonlyArray<Question>
-  /** "hang": the call never ends. */
+  /** How long the call takes. "hang": the call never ends. */
   readonly takes?: Duration.Input | "hang"
   readonly status?: ToolStatus
   readonly output?: unknown
@@ -31,7 +31,7 @@ export interface ScriptedCall {
 
 export interface TurnScript {
   readonly steps?: ReadonlyArray<TurnStep>
-  /** The turn's answer. Default: the text of the turn so far. */
+  /** The turn's answer; by default the turn's text up to this point. */
   readonly output?: string
   /** If true, the turn continues after its last step until it is interrupted. */
   readonly hang?: boolean
@@ -176,8 +176,8 @@ class Player {
 const busy = new BackendError({ message: "a turn is in progress", remedy: "wait for its end", fatal: false })
 
 /**
- * Plays the turns. `seen` is called once with a record that the run updates; `gone` is called with the outcome when the
- * run ends.
+ * Plays the turns. `seen` is called once, with a record that is updated during the run; `gone` is called with the
+ * outcome when the run ends.
  */
 export const play = Effect.fnUntraced(function* (
   turns: ReadonlyArray<TurnScript>,

@@ -1,6 +1,6 @@
 /**
- * ToolSandbox: provides the machine's sandbox to the daemon's git and to the checks of goals. A program that must
- * execute in a folder written by an agent is confined like a tool of that agent.
+ * ToolSandbox: provides the machine's sandbox to the daemon's git and to the checks of goals. If a program runs in a
+ * folder that an agent has written, it is confined like a tool of that agent.
  *
  * Guarantees: A confined program sees the folder, the system's programs, and nothing of agentd's state. If the machine
  * has no sandbox, the result is undefined.
@@ -11,7 +11,7 @@ import { Confine } from "./git/GitStore.ts"
 import type { Environment } from "./process/ChildProcess.ts"
 import { Sandbox } from "./sandbox/Sandbox.ts"
 
-/** `hidden`: real paths that confined programs cannot see, including agentd's state. */
+/** Provides the sandbox. `hidden`: real paths that confined programs cannot see, including agentd's state. */
 export const layer = (of: { readonly environment: Environment; readonly hidden: ReadonlyArray<string> }) =>
   Layer.effect(
     Confine,

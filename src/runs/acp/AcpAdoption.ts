@@ -1,6 +1,6 @@
 /**
- * AcpAdoption: handles requests of the agent that an earlier daemon has answered, while the output of the agent's
- * process is read again.
+ * AcpAdoption: while the output of a resumed agent's process is read again, handles the agent's requests that an
+ * earlier daemon has already answered.
  *
  * Guarantees: the events of each request are emitted as before. Nothing is asked, done or answered again.
  */
@@ -22,16 +22,16 @@ export interface Left {
   readonly id: unknown
   readonly callId: string
   readonly request: typeof Messages.CreateTerminal.Type
-  /** True if the agent was told that the command has begun. */
+  /** True if the agent was told that its command has begun. */
   readonly isTold: boolean
 }
 
-/** A call that asked for approval. */
+/** A call for which the agent requested an approval. */
 interface Call {
   readonly callId: string
-  /** The options of a permission request; undefined for an action that agentd performs itself. */
+  /** The options of the permission request; undefined for an action that agentd performs itself. */
   readonly options: Messages.PermissionOptions | undefined
-  /** The command to run, if the call is one. */
+  /** The command that the call runs; undefined if the call runs none. */
   readonly request?: Left["request"] | undefined
 }
 
@@ -39,7 +39,7 @@ export class AcpAdoption {
   private readonly history: AcpHistory
   private readonly updates: AcpUpdates
   private readonly calls = new Map<string, Call>()
-  /** Replies whose notes were read before their request was handled. */
+  /** Answers that were found in the notes before the request itself was read again. */
   private readonly early = new Set<string>()
   private readonly left = new Map<number, Left>()
 
@@ -57,7 +57,7 @@ export class AcpAdoption {
     return this.history.upTo(end)
   }
 
-  /** Returns the events of a request that an earlier daemon handled. Undefined: the request has no answer yet. */
+  /** Returns the events of a request that an earlier daemon handled; undefined if the request has no answer yet. */
   asked(id: unknown, method: string, params: unknown): (() => ReadonlyArray<RunEvent>) | undefined {
     const reply = this.history.replyTo(id)
     if (reply === undefined && !this.history.isBegun(id)) return undefined
@@ -70,7 +70,7 @@ export class AcpAdoption {
     }
   }
 
-  /** Whether the call asked for permission with a request of the agent. */
+  /** Whether the agent requested permission for the call in a request of its own. */
   isAsked(callId: string): boolean {
     return [...this.calls.values()].some((call) => call.callId === callId && call.options !== undefined)
   }
@@ -120,7 +120,7 @@ export class AcpAdoption {
       return []
     }
     const { callId, options, request } = call
-    // If a command began, its other notes emit its start and its result.
+    // if a command was started, other notes cause the events of its start and result
     if (this.history.isBegun(id)) return done ? [] : this.updates.settled(callId, "error", NOT_DONE)
     if (request !== undefined) return this.updates.settled(callId, "denied", NOT_DONE)
     if (options === undefined) {
@@ -132,7 +132,7 @@ export class AcpAdoption {
     return this.updates.answered(callId, chosen.kind?.startsWith("allow") === true)
   }
 
-  /** Undefined: the request for this command is unknown. */
+  /** The command that begins here; undefined if the request for it is unknown. */
   begins(id: unknown, number: number): Left | undefined {
     const call = this.calls.get(JSON.stringify(id))
     if (call?.request === undefined) return undefined

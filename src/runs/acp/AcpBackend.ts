@@ -1,11 +1,10 @@
 /**
  * AcpBackend: runs any agent that speaks the Agent Client Protocol over its standard input and
- * output. One process is one session, which takes one turn after the other.
+ * output. One process is one session, which takes one turn after another.
  *
- * Guarantees: those of AcpRun. The agent is a process of RunProcess, so that everything it starts
- * ends with the run, even if the configured program only launches the agent. A run outlives the
- * daemon, together with the commands that agentd runs for it. These commands run in the sandbox, if
- * the machine has one.
+ * Guarantees: those of AcpRun. The agent is started by RunProcess, so that everything it starts ends with the run, even
+ * if the configured program only launches the agent. A run outlives the daemon, together with the commands that agentd
+ * runs for it. These commands run in the sandbox, if the machine has one.
  */
 import { Clock, Effect, FileSystem, Scope } from "effect"
 import * as path from "node:path"
@@ -42,7 +41,7 @@ interface Held {
   readonly workspace: Workspace.Workspace | undefined
 }
 
-/** The sandbox is detected at the first command. Without a sandbox, the command is unchanged. */
+/** Confines a command. The sandbox is detected at the first command. If there is none, the command is unchanged. */
 const confineBy =
   (sandbox: Effect.Effect<Mechanism>, { config, hidden, host, workspace }: Held): AcpTerminals.Options["confine"] =>
   (cwd, argv) =>
@@ -93,7 +92,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   if (config.argv.length === 0)
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
   const cwd = path.resolve(spec.cwd, config.cwd ?? ".")
-  // A confined agent sees only the files that exist when it starts, so the folder must exist now.
+  // a confined agent sees only files that exist when it starts, so the folder must exist now
   const folder = config.sandbox === "off" ? undefined : yield* FileContents.folderOf(host, spec)
   const files = folder === undefined ? [] : [folder.path]
   const enclosure = yield* ConfinedSpawn.make({ ...outlined(config, host, spec).options, files })
@@ -108,7 +107,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   const mark = { store: host.store, runId: spec.runId }
   const grace = config.killGrace
   const program = yield* programOf(config, spec, enclosure, { ...mark, cwd })
-  // Without a workspace, paths cannot be checked: the agent then reads and writes its files itself.
+  // without a workspace, paths cannot be checked, so the agent reads and writes its files itself
   const open = yield* Workspace.Opener
   const hidden = HiddenPaths.of(host)
   const workspace = yield* open(spec.cwd, { hidden: HiddenPaths.around(spec.cwd, hidden) }).pipe(
@@ -150,7 +149,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   return GatewayMeter.metered(run, enclosure.passed)
 })
 
-/** `costs`: costs of the agent's sessions, as its earlier processes reported them. */
+/** Creates the backend. `costs`: costs of the agent's sessions, as its earlier processes reported them. */
 export const make = Effect.fnUntraced(function* (
   config: Config.AcpBackend,
   host: Host,

@@ -17,7 +17,7 @@ import type { Refusal, Wire } from "./AcpWire.ts"
 
 export type Kind = "model" | "mode"
 
-/** `about`: the agent's description of the offer. */
+/** An offer of the agent. `about`: the agent's description of it. */
 type Offer = AgentOptions.Offer & { readonly about?: string }
 
 interface Option {
@@ -27,14 +27,14 @@ interface Option {
 }
 
 interface Choice {
-  /** Offers of the protocol's own list. */
+  /** Offers in the list that the protocol defines. */
   readonly listed: ReadonlyArray<Offer>
   readonly option: Option | undefined
-  /** The current choice of the list. Omitted: the agent has not reported it. */
+  /** The current choice in this list; omitted if the agent has not reported it. */
   readonly current?: string
 }
 
-/** An option that lets all calls run without approval. */
+/** An option of the session that lets all calls run without approval. */
 interface Switch {
   readonly id: string
   readonly on: boolean
@@ -100,36 +100,36 @@ export const inMode = (choices: Choices, current: string): Choices => ({
   mode: { ...choices.mode, current }
 })
 
-/** Lists all offers of the list and the option, each once. */
+/** All offers in the list and in the option, each once. */
 const offered = ({ listed, option }: Choice): ReadonlyArray<Offer> => [
   ...listed,
   ...(option?.values ?? []).filter(({ id }) => !listed.some((one) => one.id === id))
 ]
 
-/** Words in a mode's description which mean that the user is asked about every call with side effects. */
+/** Words in a mode's description that mean: the user is asked about every call with side effects. */
 const ASKS =
   /\balways ask|\b(asks?|prompts?|requires?|requests?)( for)? (approval|permission|confirmation)|auto-approves only read/i
-/** Words in a mode's description which mean that some calls run without approval. */
+/** Words in a mode's description that mean: some calls run without approval. */
 const LETS =
   /yolo|bypass|dangerous|don'?t-?ask|full[- ]?(auto|access)|autopilot|\bauto|accept[- ]?(edits|all)|review|only ask|outside the workspace|handles permission/i
-/** Names of modes that ask, for agents that give no description. */
+/** Names of modes that ask the user, for agents that give no descriptions. */
 const ASKING = /^(default|normal|manual|ask)$/i
 const LETS_ALL = /allow[_ -]?all|auto[_ -]?approve/i
 
-/** Whether the user is asked in this mode. Undefined: the mode's description does not say. */
+/** Whether the user is asked in this mode; undefined if the mode's description does not say. */
 const asksIn = ({ about = "", id, name }: Offer): boolean | undefined => {
   if (ASKS.test(about) || (about === "" && ASKING.test(id))) return true
   return LETS.test(`${id} ${name} ${about}`) ? false : undefined
 }
 
 export interface Leave {
-  /** The current mode. Empty: the agent has no modes. */
+  /** The current mode; empty if the agent has no modes. */
   readonly mode: string
-  /** Whether the user is asked in the current mode. Undefined: unknown. */
+  /** Whether the user is asked in the current mode; undefined if unknown. */
   readonly asks: boolean | undefined
   /**
-   * How to make the agent ask: the mode to set, or the option to turn off. Undefined: there is none, or the agent
-   * already asks.
+   * How to make the agent ask: the mode to set, or the option to turn off. Undefined if there is no way, or if the
+   * agent already asks.
    */
   readonly by?: { readonly mode: string } | { readonly letsAll: Switch } | undefined
 }
@@ -151,7 +151,7 @@ export const offersOf = (choices: Choices): AgentOptions.AgentOptions => {
   return AgentOptions.bounded({ models: offered(choices.model), modes: offered(choices.mode), ...now })
 }
 
-/** Returns the model in use according to the option. Empty: there is no such option. */
+/** Returns the model in use, according to the session's options; empty if no option contains it. */
 export const modelOf = ({ model }: Choices): string => model.option?.current ?? ""
 
 const refused = (kind: Kind, agent: AcpFault.Agent, name: string, { data, message }: Refusal): AcpFault.Fault => {
@@ -210,7 +210,7 @@ export const choose = Effect.fnUntraced(function* (
   return chosen
 })
 
-/** Returns a warning for a session that may run calls without asking. Undefined: the session asks. */
+/** Returns a warning if the session may run calls without asking; undefined if the session asks. */
 export const unasked = (
   { name }: AcpFault.Agent,
   choices: Choices,
@@ -223,7 +223,7 @@ export const unasked = (
   return `${name} offers no mode in which it is known to ask for approval (${where}): its calls may run unasked${then}`
 }
 
-/** Makes the session ask the user, if possible. If the agent refuses, the session is unchanged. */
+/** Makes the session ask the user if possible. If the agent refuses, the session does not change. */
 export const toAsk = Effect.fnUntraced(function* (
   wire: Wire,
   agent: AcpFault.Agent,

@@ -12,10 +12,10 @@ import type { AcpSession } from "./AcpSession.ts"
 import type { Wire } from "./AcpWire.ts"
 
 export interface Place {
-  /** Undefined: there is none yet. */
+  /** The current session; undefined if there is none yet. */
   readonly session: () => AcpSession | undefined
   readonly became: (session: AcpSession) => void
-  /** Called with the model that answers from now on. */
+  /** Called when the model changes, with the model that answers from now on. */
   readonly uses: (model: string) => void
 }
 

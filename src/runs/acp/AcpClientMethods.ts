@@ -1,9 +1,10 @@
 /**
- * AcpClientMethods: actions that agentd performs for an agent on request: reading and writing files, running commands.
+ * AcpClientMethods: actions that agentd performs when an agent requests them: reading and writing files, and running
+ * commands.
  * Each action is a tool call of the agent, named after the protocol's method.
  *
  * Guarantees: nothing is done before the call, with all its arguments, has been emitted and allowed. Outside a turn
- * nothing is done, because nobody can be asked then. Each call has one result, whatever happens to it. Nothing that the
+ * nothing is done, because nobody can be asked then. Each call has one result in every case. Nothing that the
  * agent sends can change a call after it was emitted.
  */
 import { Cause, Effect, Exit } from "effect"
@@ -25,19 +26,22 @@ export interface Options {
 }
 
 export interface AcpClientMethods {
-  /** Performs the work once it is allowed. `told` makes the call's output from the result. */
+  /** Performs the work as soon as it is allowed. `told` converts the result to the call's output. */
   readonly perform: <A>(
     deed: Deed,
     work: Effect.Effect<A, Refusal>,
     told: (done: A) => string
   ) => Effect.Effect<A, Refusal>
-  /** Begins the work once it is allowed; the result follows by `settle`. `note` is stored before the work begins. */
+  /**
+   * Begins the work as soon as it is allowed. The result follows when `settle` is called. `note` is stored before the
+   * work begins.
+   */
   readonly begin: <A>(
     deed: Deed,
     work: (callId: string) => Effect.Effect<A, Refusal>,
     note?: Note
   ) => Effect.Effect<A, Refusal>
-  /** Emits the result of a call that has none yet. `note` is stored first. */
+  /** Emits the result of a call that has no result yet. `note` is stored first. */
   readonly settle: (callId: string, status: ToolStatus, output: string, note?: Note) => Effect.Effect<void>
 }
 

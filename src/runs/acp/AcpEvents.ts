@@ -40,7 +40,7 @@ export class AcpEvents {
       return this.aside(() => this.placed(end, make()))
     })
 
-  /** Emits events of the line that is being handled. */
+  /** Emits the events of the line that is being handled. */
   readonly hear = (make: Make): Effect.Effect<void> =>
     Effect.suspend(() => {
       const end = this.wire.seen()

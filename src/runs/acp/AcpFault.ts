@@ -46,7 +46,7 @@ const kindOf = (refusal: Refusal): Fault.Kind => {
 
 export const isAuth = (refusal: Refusal): boolean => kindOf(refusal) === "auth"
 
-/** True if the agent does not support the request at all, whatever capabilities it claims. */
+/** True if the agent does not support the request at all, whatever its capabilities claim. */
 export const isUnknown = ({ code, message }: Refusal): boolean =>
   code === UNKNOWN || /method not found|not implemented|unsupported method/i.test(message)
 
@@ -67,7 +67,7 @@ const remediesOf = (agent: Agent): Fault.Remedies => ({
 
 export const auth = (message: string, agent: Agent): Fault.Fault => Fault.refusedLogin(message, loginRemedy(agent))
 
-/** `doing` names the request, because the agent's message may not. */
+/** Classifies a refused request. `doing` names the request, because the agent's message may not name it. */
 export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault.Fault => {
   const { code, data, message } = refusal
   const details = textOf(data)
@@ -77,7 +77,7 @@ export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault.
   return INVALID.includes(code) ? Fault.error("invalid_request", told, false) : Fault.error("agent", told, true)
 }
 
-/** Builds the fault for a failure that the agent reports separately, while its answer does not mention it. */
+/** Builds the fault for a failure that the agent reports separately and not in its answer. */
 export const ofFailure = (
   { said, words }: { readonly said: unknown; readonly words: string },
   agent: Agent
@@ -87,14 +87,17 @@ export const ofFailure = (
   return kind === "unknown" ? Fault.error("agent", told, true) : Fault.faultOf(kind, told, remediesOf(agent))
 }
 
-/** Returns the outcome of an agent that ended before it had a session. `said`: its last line of standard error. */
+/**
+ * Returns the outcome of an agent that ended before it had a session. `said`: the last line that it wrote to standard
+ * error.
+ */
 export const ofBirth = (said: string, what: string, name: string): Outcome => {
   const kind = Fault.kindOf(Fault.saidIn(said))
   const remedies = remediesOf({ name, authMethods: [] })
   return Fault.isOutside(kind) ? Fault.faultOf(kind, what, remedies).outcome : { _tag: "Error", detail: what }
 }
 
-/** Builds the fault of an agent that may only read, but ran a call with side effects without asking. */
+/** Builds the fault for an agent that may only read, but has run a call with side effects without asking. */
 export const unasked = ({ name }: Agent, title: string, mode: string): Fault.Fault =>
   Fault.fatal(
     "unasked",

@@ -1,8 +1,8 @@
 /**
  * AcpFiles: the files that an agent reads and writes through agentd.
  *
- * Guarantees: each access is a call of the agent that was emitted and allowed (AcpClientMethods). Only regular files of
- * the workspace are accessed, checked by the location of the open file (see Workspace). The agent gets the reason of
+ * Guarantees: each access is a call of the agent that was emitted and allowed (AcpClientMethods). Only regular files in
+ * the workspace are accessed: the location of the open file is checked (see Workspace). The agent gets the reason for
  * each refusal. The user gets a notice about each path outside the workspace. The size of a read is limited.
  */
 import type { ReadTextFileResponse } from "@agentclientprotocol/sdk"
@@ -14,7 +14,10 @@ import { NOT_FOUND } from "./AcpFault.ts"
 import type { WorkspaceError } from "../sandbox/PathContainment.ts"
 import type { Workspace } from "../model/Workspace.ts"
 
-/** Maximum bytes of one read. More than agents read at once, and still fits into one message when escaped. */
+/**
+ * Maximum size of one read, bytes. This is more than agents read at once, and even when escaped it fits into one
+ * message.
+ */
 const MAX_BYTES = 2 * 1024 * 1024
 
 const refusalOf = (error: WorkspaceError): Refusal => {

@@ -1,5 +1,5 @@
 /**
- * AcpHistory: merges the notes of an earlier daemon about an agent's process with the process's output.
+ * AcpHistory: merges the notes that an earlier daemon made about an agent's process with the output of that process.
  *
  * Each line sent to the process is noted, and so is each decision that its output does not show. A note contains how
  * many bytes of output had been read at that time. From these notes, a daemon that resumes the process emits all
@@ -16,40 +16,40 @@ import type { AcpSession } from "./AcpSession.ts"
 import type { KnownUpdates } from "./AcpUpdates.ts"
 import type { KnownWire } from "./AcpWire.ts"
 
-/** `id`: id of a request, sent by agentd or by the agent. */
+/** A note about a line or a decision. `id`: id of a request from agentd or from the agent. */
 export type Note =
   /** A session has begun, or its offers have changed. */
   | { readonly say: "session"; readonly session: AcpSession }
   | { readonly say: "call"; readonly id: number }
   | { readonly say: "prompt"; readonly id: number; readonly turnId: string }
-  /** A further prompt of the same turn. */
+  /** A further prompt in the same turn. */
   | { readonly say: "again"; readonly id: number }
   /** A request of the agent was answered. `option`: the option that was chosen from those that the agent offered. */
   | { readonly say: "reply"; readonly id: unknown; readonly done: boolean; readonly option?: string }
   /** A request of the agent was refused before it became a call. */
   | { readonly say: "untold"; readonly id: unknown }
-  /** A call of the agent asked for an approval again, with its current arguments. */
+  /** A call of the agent requested an approval again, with its current arguments. */
   | { readonly say: "asked"; readonly id: unknown }
   | { readonly say: "cancel" }
-  /** An own turn of the agent counts as ended, because no more messages arrived. */
+  /** A turn that the agent began by itself counts as ended, because no more messages arrived. */
   | { readonly say: "rested" }
-  /** Calls that had not changed since `version` were emitted with the data that was known. */
+  /** Calls that had not changed since `version` were emitted with the data known until then. */
   | { readonly say: "settle"; readonly version: number }
   /**
-   * A command begins that the agent requested with the request `id`. Without `number`: an older agentd ran the command,
-   * and it has ended.
+   * The command that the agent requested with the request `id` begins. If `number` is missing, an older agentd ran the
+   * command, and it has ended.
    */
   | { readonly say: "terminal"; readonly id?: unknown; readonly number?: number }
   /**
-   * The call of the command `number` has its result. If code and signal are null, it is unknown how the command ended.
+   * The call of the command `number` has its result. Code and signal are null if it is unknown how the command ended.
    */
   | { readonly say: "exited"; readonly number: number; readonly code: number | null; readonly signal: string | null }
 
-/** `at`: number of output bytes that had been read. */
+/** A note with its time. `at`: number of output bytes that had been read then. */
 type Noted = Note & { readonly at: number }
 type Reply = Extract<Noted, { readonly say: "reply" }>
 
-/** Parses a note. Undefined for the end of the input, and for lines that no daemon of agentd wrote. */
+/** Parses a note. Undefined for the end of the input, and for lines that agentd did not write. */
 const parse = ({ note }: Input): Noted | undefined => {
   try {
     const noted: Noted = JSON.parse(note)
@@ -70,14 +70,14 @@ export const isHeld = (runId: string) =>
     return isBegun && !isLost
   })
 
-/** State of an agent between two turns that is stored with a checkpoint, for a daemon that resumes the agent. */
+/** State of an agent between two turns. Stored with a checkpoint, for a daemon that resumes the agent. */
 export interface Rest {
   readonly session: AcpSession
   readonly updates: KnownUpdates
   readonly wire: KnownWire
   /** Position of the last emitted event. */
   readonly place: { readonly end: number; readonly index: number }
-  /** Number of commands that were started for the agent. None of them is still running. */
+  /** Number of commands that were started for the agent. All of them have ended. */
   readonly terminals: number
   /** True if an older agentd ran a command for the agent. That command ended with the older agentd. */
   readonly isBound?: boolean
@@ -103,7 +103,7 @@ export class AcpHistory {
     this.untold = asked("untold")
   }
 
-  /** Undefined: the request had no answer. */
+  /** How the earlier daemon answered a request; undefined if it did not. */
   replyTo(id: unknown): Reply | undefined {
     return this.replies.get(JSON.stringify(id))
   }
@@ -117,13 +117,13 @@ export class AcpHistory {
     return this.untold.has(JSON.stringify(id))
   }
 
-  /** Removes and returns the notes that were written when at most `end` bytes of output had been read. */
+  /** Removes and returns the notes that were written when no more than `end` bytes of output had been read. */
   upTo(end: number): ReadonlyArray<Note> {
     const next = this.notes.findIndex(({ at }) => at > end)
     return this.notes.splice(0, next < 0 ? this.notes.length : next)
   }
 }
 
-/** Undefined: this daemon has started the process. */
+/** The history of a resumed process; undefined if this daemon has started the process. */
 export const of = (before: Before | undefined): AcpHistory | undefined =>
   before === undefined ? undefined : new AcpHistory(before)

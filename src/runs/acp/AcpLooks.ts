@@ -1,9 +1,9 @@
 /**
- * AcpLooks: checks that run a short time after the agent has sent something: whether a pending call should be emitted,
- * whether a call runs without approval, and whether an own turn has ended.
+ * AcpLooks: checks that run shortly after the agent has sent something: whether a pending call must be emitted, whether
+ * a call runs without approval, and whether a turn that the agent began by itself has ended.
  *
  * Guarantees: at most one check of each kind runs at a time, and only while there is something to check. No check runs
- * while events of an earlier daemon are being replayed.
+ * while output that an earlier daemon has read is being replayed.
  */
 import { Effect, type Scope } from "effect"
 import * as AcpChoices from "./AcpChoices.ts"
@@ -25,15 +25,15 @@ export interface Of {
   readonly lines: () => number
   readonly questions: () => number
   readonly fail: (fault: AcpFault.Fault) => Effect.Effect<void>
-  /** Ends the agent's own turn. */
+  /** Ends the turn that the agent began by itself. */
   readonly rested: Effect.Effect<void>
 }
 
-/** A call about which no message arrives for this time is emitted with the data that is known so far. */
+/** If no message about a call arrives for this time, the call is emitted with the data known so far. */
 const SETTLE = "500 millis"
-/** An own turn in which no message arrives for this time counts as ended. */
+/** If no message arrives for this time in a turn that the agent began by itself, the turn counts as ended. */
 const RESTS = "5 seconds"
-/** How long after its start a call may still ask for an approval. */
+/** How long after its start a call can still ask for an approval. */
 const ASKS = "2 seconds"
 
 export const make = (of: Of): Effect.Effect<void> => {
@@ -69,8 +69,8 @@ export const make = (of: Of): Effect.Effect<void> => {
   })
 
   /**
-   * Finds a running call with side effects that did not ask, if the agent may only read. A mode called `read-only`
-   * checks calls itself.
+   * If the agent may only read, finds a running call with side effects that did not ask. In a mode called `read-only`,
+   * the agent checks calls itself.
    */
   const runsUnasked = (): Unasked | undefined => {
     const now = session()
@@ -79,7 +79,7 @@ export const make = (of: Of): Effect.Effect<void> => {
   }
   const leave = Effect.gen(function* () {
     const call = runsUnasked()
-    // Some agents ask a moment after the call has begun.
+    // some agents ask shortly after the call has begun
     if (call?.isOver === false) yield* Effect.sleep(ASKS)
     const now = session()
     if (call === undefined || now === undefined || runsUnasked()?.id !== call.id) return
@@ -92,7 +92,7 @@ export const make = (of: Of): Effect.Effect<void> => {
     [
       single(() => updates.holding, settle),
       single(() => updates.isOwn, rest),
-      // If the call has ended, check now, before the turn can end.
+      // if the call has ended, check now, before the turn ends
       Effect.suspend(() => (runsUnasked()?.isOver === true && !of.isRecalling() ? leave : later))
     ],
     { discard: true }

@@ -39,7 +39,7 @@ export type ToolCall = typeof ToolCall.Type
 export const Chunk = Schema.Struct({ content: Block, messageId: text })
 
 export const UsageUpdate = Schema.Struct({
-  /** Tokens in the session's context, and the maximum. */
+  /** Number of tokens in the session's context, and the maximum. */
   used: maybe(Schema.Finite),
   size: maybe(Schema.Finite),
   cost: maybe(Schema.Struct({ amount: Schema.Finite, currency: Schema.String })),
@@ -94,8 +94,8 @@ const CodexRetry = Schema.Struct({
 })
 
 /**
- * Asks Claude's adapter to report its CLI's retries. codex-acp 2.6.0 reports its retries unasked;
- * opencode 1.18.33 does not.
+ * Asks Claude's adapter to report the retries of its CLI. codex-acp 2.6.0 reports its retries without this request;
+ * opencode 1.18.33 never reports them.
  */
 export const RETRIES = { claudeCode: { emitRawSDKMessages: [{ type: "system", subtype: "api_retry" }] } }
 const ClaudeRetry = Schema.Struct({
@@ -110,7 +110,7 @@ const ClaudeRetry = Schema.Struct({
 
 export const PromptAnswer = Schema.Struct({ stopReason: Schema.String })
 
-/** Usage of a turn. Not in the protocol's first version, but sent by several agents. */
+/** Usage of a turn. The first version of the protocol does not define it, but several agents send it. */
 export const TurnUsage = Schema.Struct({
   inputTokens: Schema.Finite,
   outputTokens: Schema.Finite,
@@ -194,7 +194,7 @@ export const CreateTerminal = Schema.Struct({
   cwd: text,
   outputByteLimit: count
 })
-/** Returns the arguments of the tool call for a `terminal/create` request, without empty fields. */
+/** Returns the arguments of the tool call that a `terminal/create` request causes, without empty fields. */
 export const given = ({ args, command, cwd, env }: typeof CreateTerminal.Type): { readonly [name: string]: unknown } =>
   Object.fromEntries(Object.entries({ command, args, cwd, env }).filter(([, value]) => value != null))
 
@@ -203,13 +203,13 @@ export const NamedTerminal = Schema.Struct({ terminalId: Schema.String })
 export const read = <S extends Schema.ConstraintDecoder<unknown>>(schema: S, input: unknown): S["Type"] | undefined =>
   Option.getOrUndefined(Schema.decodeUnknownOption(schema)(input))
 
-/** Undefined: the error is not a retry. */
+/** Codex's message about a retry; undefined if the error is not about a retry. */
 export const codexRetry = (error: unknown): string | undefined => {
   const told = read(CodexRetry, error)
   return told?.additionalDetails ? `${told.message} (${told.additionalDetails})` : told?.message
 }
 
-/** Undefined: the message is not about a retry. */
+/** Describes a retry of Claude's CLI; undefined if the message is not about a retry. */
 export const claudeRetry = (params: unknown): string | undefined => {
   const told = read(ClaudeRetry, params)?.message
   if (told === undefined) return undefined
@@ -217,18 +217,19 @@ export const claudeRetry = (params: unknown): string | undefined => {
   return `the API failed (${what.join(" ")}); try ${told.attempt} of ${told.max_retries} follows`
 }
 
-/** The input includes cached tokens. */
+/** Converts reported usage. The input includes cached tokens. */
 export interface Spent {
   readonly inputTokens: number
   readonly outputTokens: number
   readonly cacheRead?: number
   readonly cacheWrite?: number
-  /** True if the agent reported no usage. */
+  /** True if the agent has reported no usage. */
   readonly untold?: boolean
 }
 
 /**
- * The usage covers this prompt only, whatever protocol drafts say. For Copilot it is the sum since its process began.
+ * Usage of this prompt only, although drafts of the protocol say otherwise. Copilot reports the sum since its process
+ * began.
  */
 export const usageOf = (result: unknown): Spent => {
   const { _meta, usage } = (result ?? {}) as { readonly _meta?: unknown; readonly usage?: unknown }
@@ -244,7 +245,7 @@ export const usageOf = (result: unknown): Spent => {
   return { inputTokens: tokens.input_tokens, outputTokens: tokens.output_tokens }
 }
 
-/** Reads the usage that a chunk of an answer reports for its request. Thoughts count as output. */
+/** Reads the usage of a request that a part of an answer reports. Thinking tokens count as output. */
 export const callUsageOf = (update: unknown): Spent | undefined => {
   const told = read(CallUsage, update)?._meta.usage
   if (told === undefined) return undefined

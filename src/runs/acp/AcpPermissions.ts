@@ -2,7 +2,7 @@
  * AcpPermissions: the permission requests of an agent that wait for an answer.
  *
  * Guarantees: each request is answered once: with the decision, or with `cancelled` if its turn is about to end. An
- * option that holds forever is chosen only if no other is offered. Before the first turn, and once the run ends,
+ * option that applies permanently is chosen only if no other is offered. Before the first turn, and once the run ends,
  * nothing is permitted, because nobody can be asked. If the agent changes a call after it was shown, agentd asks again
  * with the new arguments.
  */
@@ -13,7 +13,7 @@ import type { AcpUpdates, Asked } from "./AcpUpdates.ts"
 import { CANCELLED_REQUEST, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import type { Decision, RunEvent } from "../Backend.ts"
 
-/** The decision about a request. Undefined: the request is cancelled because its turn is about to end. */
+/** The decision about a request; undefined if the request is cancelled because its turn is about to end. */
 type Reply = Decision | undefined
 
 export interface Options {
@@ -22,12 +22,12 @@ export interface Options {
   readonly tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** Like `tell`, for events of the line that is being handled. */
   readonly hear: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  /** Like `tell`, for events that the stream does not contain, when a request asks again. */
+  /** Like `tell`, for events that the stream does not contain, because a request asks again. */
   readonly noted: (request: unknown, make: () => ReadonlyArray<RunEvent>) => Effect.Effect<unknown>
   readonly notice: (text: string) => Effect.Effect<void>
 }
 
-/** Undefined: no such option is offered. */
+/** The option for the decision; undefined if the agent offers none. */
 export const choose = (options: Messages.PermissionOptions, allowed: boolean): string | undefined => {
   const kinds = allowed ? ["allow_once", "allow_always"] : ["reject_once", "reject_always"]
   return kinds.flatMap((kind) => options.filter((option) => option.kind === kind)).at(0)?.optionId
@@ -79,7 +79,7 @@ export class AcpPermissions {
       if (decision === undefined) return CANCELLED
       const allowed = decision.behavior === "allow"
       const optionId = choose(request.options, allowed)
-      // A call that is cancelled because no option fits does not begin.
+      // a call that is cancelled because no suitable option is offered does not begin
       yield* tell(() => updates.answered(callId, allowed && optionId !== undefined))
       if (optionId === undefined) {
         yield* notice(`the agent offers no way to ${decision.behavior} this call: it is cancelled`)
@@ -89,7 +89,7 @@ export class AcpPermissions {
     }
   )
 
-  /** Asks for an approval of a call and waits for the decision. Undefined: it could not ask. */
+  /** Asks for an approval of a call and waits for the decision; undefined if it could not ask. */
   readonly leave = Effect.fnUntraced(
     { self: this },
     function* (
@@ -110,7 +110,7 @@ export class AcpPermissions {
     }
   )
 
-  /** Returns false if no such request is waiting. */
+  /** Passes a decision to the waiting request. Returns false if no such request is waiting. */
   answer(callId: string, decision: Decision): boolean {
     const reply = this.open.get(callId)
     if (reply === undefined) return false
@@ -119,7 +119,7 @@ export class AcpPermissions {
     return true
   }
 
-  /** Returns false if no such request is waiting. */
+  /** Withdraws a waiting request. Returns false if no such request is waiting. */
   withdraw(callId: string): boolean {
     const reply = this.open.get(callId)
     this.open.delete(callId)
@@ -127,7 +127,7 @@ export class AcpPermissions {
     return reply !== undefined && Deferred.doneUnsafe(reply, Effect.fail(refusal))
   }
 
-  /** `recall` knows the requests that an earlier daemon received. */
+  /** Handles a request that the agent has withdrawn. `recall` knows the requests that an earlier daemon received. */
   takenBack(
     params: unknown,
     recall: { readonly isAsked: (callId: string) => boolean } | undefined

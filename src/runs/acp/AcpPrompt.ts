@@ -1,9 +1,9 @@
 /**
  * AcpPrompt: the content of a prompt to an ACP agent: its text and its files.
  *
- * Guarantees: a text file is written into the prompt, which every agent accepts. An image or a PDF
- * is sent in the prompt if the agent says that it accepts it. Otherwise it is put into a folder of
- * the run, and the prompt links to it. No file is left out silently.
+ * Guarantees: the content of a text file is written into the prompt, because every agent accepts text. An image or a
+ * PDF is sent in the prompt if the agent says that it accepts this type. Otherwise the file is put into a folder of the
+ * run, and the prompt links to it. No file is left out silently.
  */
 import type { ContentBlock, PromptRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
@@ -30,7 +30,7 @@ export type Content = (
 const uriOf = ({ filename, sha256 }: FileContents.Content): string =>
   `agentd://files/${sha256}/${encodeURIComponent(filename.toWellFormed())}`
 
-/** Undefined: the prompt can only link to the content. */
+/** The content as a part of the prompt; undefined if the prompt can only link to it. */
 const within = (content: FileContents.Content, takes: Takes): ContentBlock | undefined => {
   const { type: mimeType } = content
   const data = FileContents.base64Of(content)
@@ -39,7 +39,7 @@ const within = (content: FileContents.Content, takes: Takes): ContentBlock | und
   return takes.resources ? { type: "resource", resource: { uri: uriOf(content), mimeType, blob: data } } : undefined
 }
 
-/** `folder`: the folder from which the agent reads linked files. */
+/** Builds the prompt. `folder`: the folder from which the agent reads linked files. */
 export const make =
   (read: FileContents.Reader, folder: Effect.Effect<FileContents.Folder, BackendError>): Content =>
   ({ files, text }, takes) =>

@@ -1,14 +1,14 @@
 /**
  * AcpRun: one run of an agent that speaks the Agent Client Protocol.
  *
- * The state of the agent is derived from two things only: whether a prompt is outstanding, and which permission
- * requests are outstanding. The protocol has no message for the end of a turn that the agent begins by itself. Such an
- * own turn ends when no message arrives for a while and no call is running, or when the next prompt takes it over.
+ * The agent's state depends only on whether a prompt is unanswered, and on which permission requests are unanswered.
+ * The protocol has no message for the end of a turn that the agent begins by itself. Such a turn (an own turn) ends
+ * when no message arrives for a while and no call is running, or when the next prompt takes it over.
  *
  * Guarantees: the events of a turn end when its prompt is answered or refused. They also end when the agent is silent
  * for too long, or has exited. An error in a turn ends the run. A cancel leaves no permission request open. An action
  * that agentd performs for the agent is a call of the agent, under its approvals. `Exited` is the last event, sent when
- * no process of the run is left.
+ * all processes of the run have ended.
  */
 import type { PromptRequest } from "@agentclientprotocol/sdk"
 import { type Cause, Deferred, Duration, Effect, Exit, Fiber, Queue, Scope, Stream } from "effect"
@@ -45,9 +45,9 @@ export interface Options {
   /** Costs of sessions, as earlier processes reported them. */
   readonly costs: SessionCosts
   readonly content: AcpPrompt.Content
-  /** Undefined: paths cannot be checked. */
+  /** The workspace; undefined if paths cannot be checked. */
   readonly workspace: Workspace | undefined
-  /** Makes the terminals in a scope that ends before `Exited` is emitted. */
+  /** Creates the terminals, in a scope that ends before `Exited` is emitted. */
   readonly terminals: (
     of: Pick<AcpTerminals.Options, "begun" | "deeds" | "isNew" | "notice" | "opened" | "reply" | "untold" | "written">
   ) => Effect.Effect<AcpTerminals.AcpTerminals, never, Scope.Scope>
@@ -55,19 +55,19 @@ export interface Options {
 
 /** Maximum number of unread events. If the queue is full, the agent's pipe fills up and the agent waits. */
 const CAPACITY = 256
-/** After this time, an own turn that was asked to stop counts as ended. */
+/** If an own turn was asked to stop, it counts as ended after this time. */
 const STOPS = "1 second"
-/** If no message arrives for this time, the replay of a session is over. */
+/** If no message arrives for this time, the replay of a loaded session is over. */
 const REPLAYS = "1 second"
-/** How long an agent may take to exit after its input was closed. */
+/** How long an agent may take to exit after its input is closed. */
 const END_GRACE = "2 seconds"
 const MAX_LINE = 16_384
-/** Maximum number of denial reasons of one turn that are passed to the agent. */
+/** Maximum number of reasons for denials in one turn that are passed to the agent. */
 const MAX_WORDS = 32
-/** Number of checks for silence within the silence limit. */
+/** How often silence is checked within the silence limit. */
 const LOOKS = 10
 
-/** Result of a command whose output an earlier daemon has emitted. */
+/** Result of a command whose output an earlier daemon has already emitted. */
 const DONE = "an earlier agentd ran it"
 
 const CHOICES: ReadonlySet<string> = new Set(["config_option_update", "current_mode_update"])
@@ -102,13 +102,13 @@ class AcpRun {
   private cancelled = false
   private ending = false
   private over = Deferred.makeUnsafe<void>()
-  /** Set if the run does not end as requested: the run's outcome. */
+  /** The run's outcome, if the run does not end as requested. */
   private verdict: Outcome | undefined
   private quiet = 0
-  /** Reasons of users who denied calls, until the agent has been told. */
+  /** The reasons that users gave for denied calls, until the agent has been told. */
   private readonly words: Array<string> = []
   private readonly look: Effect.Effect<void>
-  /** True once the agent has listed its commands: the replay of a loaded session is over by then. */
+  /** True if the agent has listed its commands: then the replay of a loaded session is over. */
   private isReplayed = false
   private lines = 0
   private said = ""
@@ -116,7 +116,7 @@ class AcpRun {
   private recall: AcpAdoption | undefined
   /** True if an earlier daemon has sent a further prompt of the same turn. */
   private goesOn = false
-  /** Number of handled bytes of standard error, up to the end of a line. */
+  /** Number of bytes of standard error that have been handled, up to the end of a line. */
   private errorsTaken: number
 
   constructor(options: Options, { inner, queue, scope, terminals, wire }: Parts) {
@@ -140,7 +140,7 @@ class AcpRun {
     this.permissions = new AcpPermissions({
       updates,
       tell,
-      // The call may be held back, so a check is due.
+      // the call may be held back, so its state must be checked
       hear: (make) =>
         Effect.andThen(
           hear(make),
@@ -177,12 +177,12 @@ class AcpRun {
     const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
     if (isNew) yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
     yield* Effect.forkScoped(this.watchSilence)
-    // If `finish` fails, the queue still ends, so that the reader does not wait forever.
+    // if `finish` fails, the queue still ends, so that the reader does not wait forever
     yield* Effect.forkScoped(Effect.ensuring(this.finish(pumps), Queue.end(this.queue)))
     return this.run
   })
 
-  /** Emits a checkpoint between two turns, if much was written since the last checkpoint. */
+  /** Emits a checkpoint between two turns, if much output was written since the last checkpoint. */
   private rests(out: number): Effect.Effect<void> {
     const { isDue } = this.options.program
     if (!isDue(out, this.errorsTaken)) return Effect.void
@@ -233,10 +233,10 @@ class AcpRun {
     return this.wire.note(note, wait)
   }
 
-  /** Emits a notice about something that the stream contains. */
+  /** Emits a notice about data in the agent's output. */
   readonly notice = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "Notice", text }])
 
-  /** Emits a notice about something outside the stream. No later daemon repeats it. */
+  /** Emits a notice about something that is not in the agent's output. No later daemon repeats it. */
   readonly remark = (text: string): Effect.Effect<void> => this.telling.aside(() => [{ _tag: "Notice", text }])
 
   readonly reply: AcpWire.Wire["reply"] = (id, answer) => this.wire.reply(id, answer)
@@ -333,11 +333,11 @@ class AcpRun {
     })
   }
 
-  /** Handles the answer to a prompt, which ends everything that is still open. */
+  /** Handles the answer to a prompt, and ends everything that is still open in its turn. */
   private readonly answered = (answer: AcpWire.Answer): Effect.Effect<void> => {
     const { agent } = this.session!
     if (answer._tag === "Refused") {
-      // Some agents refuse the prompt that they were asked to cancel.
+      // some agents refuse a prompt when they are asked to cancel it
       if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
       return this.fail(AcpFault.ofRefusal(answer.refusal, "the prompt", agent))
     }
@@ -399,7 +399,7 @@ class AcpRun {
     return this.updates.isOwn ? this.close({ _tag: this.cancelled ? "Interrupted" : "Completed" }) : []
   }
 
-  /** Ends the turn and then the run, with this fault. */
+  /** Ends the turn and then the run because of this fault. */
   private readonly fail = (fault: AcpFault.Fault, usage?: Messages.Spent): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { errorType, message, outcome, retry } = fault
@@ -411,8 +411,7 @@ class AcpRun {
   private updated(params: unknown): Effect.Effect<void> {
     const message = Messages.read(Messages.Update, params)
     if (message === undefined) return this.notice("the agent sent an update that the protocol does not define")
-    // Before the session exists, updates are the replay of an old session. Updates of other sessions do not concern
-    // this run.
+    // Before the session exists, updates are the replay of an old session. Updates of other sessions are ignored.
     const ours = this.session === undefined || message.sessionId === this.session.sessionId
     if (!ours) return Effect.void
     const { update } = message
@@ -432,7 +431,7 @@ class AcpRun {
     return method === "terminal/release" ? Effect.andThen(heard, this.terminals.released(params)) : heard
   }
 
-  /** Replays what an earlier daemon did when the output up to `end` had been read. */
+  /** Replays the actions that an earlier daemon performed until it had read the output up to `end`. */
   past(end: number, size: number | undefined): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { recall } = this
@@ -490,7 +489,7 @@ class AcpRun {
     }
   }
 
-  /** Called when everything has been replayed. From now on, the output is handled normally. */
+  /** Called when everything has been replayed. From then on, output is handled normally. */
   private readonly caughtUp: Effect.Effect<void> = Effect.suspend(() => {
     this.recall = undefined
     return this.tell(() => [{ _tag: "Resumed", given: this.updates.active }]).pipe(
@@ -536,7 +535,7 @@ class AcpRun {
     ).pipe(Effect.andThen(this.updates.isOwn ? this.stopOwn : Effect.void))
   })
 
-  /** Ends an own turn some time after it was cancelled, because the protocol has no answer to this cancel. */
+  /** Ends an own turn some time after it was cancelled. The protocol has no answer to this cancel. */
   private get stopOwn(): Effect.Effect<void> {
     return Effect.asVoid(Effect.forkIn(Effect.andThen(Effect.sleep(STOPS), this.rested), this.scope))
   }
@@ -567,7 +566,7 @@ class AcpRun {
     })
   }
 
-  /** Ends the run in steps, each with a timeout: the end of the turn, the end of the input, then SIGTERM. */
+  /** Ends the run in steps, each with a timeout: end of the turn, end of the input, then SIGTERM. */
   private readonly stop: Effect.Effect<void> = Effect.suspend(() => {
     if (this.ending) return Effect.void
     this.ending = true
@@ -674,7 +673,7 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
       written: (id, stream, chunk) => run.written(id, stream, chunk)
     })
     .pipe(Scope.provide(inner))
-  // The run is assigned below, before the wire starts to listen.
+  // the run is assigned below, before the first message is read
   const listener: AcpWire.Listener = {
     heard: () => run.heard(),
     notified: (method, params) => run.notified(method, params),

@@ -20,13 +20,13 @@ export interface AcpSession {
   readonly sessionId: string
   readonly agent: AcpFault.Agent
   /**
-   * True for Gemini CLI. It cannot tell a missing file from any other error, and it reads each file before it writes
-   * it. It would therefore never create a new file. It gets an empty file instead.
+   * True for Gemini CLI. Gemini CLI reads each file before it writes the file, and treats a missing file like any other
+   * error. It would therefore never create a file. If a file is missing, it gets an empty file instead of the error.
    */
   readonly missingIsEmpty: boolean
   /** True for Copilot, whose answers report the usage since its process began. */
   readonly isSum: boolean
-  /** Empty if the agent gives none. */
+  /** Name of the model; empty if the agent reports none. */
   readonly model: string
   readonly takes: AcpPrompt.Takes
   readonly choices: AcpChoices.Choices
@@ -36,23 +36,23 @@ export interface Options {
   readonly config: AcpBackend
   readonly spec: RunSpec
   readonly cwd: string
-  /** Whether files can be read and written for the agent. */
+  /** Whether agentd can read and write files for the agent. */
   readonly files: boolean
-  /** Reports that the agent has lost its memory, and why. */
+  /** Reports that the agent has lost its memory of the session, and why. */
   readonly forgot: (text: string) => Effect.Effect<void>
-  /** Waits until a loaded session has been replayed: some agents begin the replay after their answer. */
+  /** Waits until a loaded session has been replayed. Some agents begin the replay only after they have answered. */
   readonly replayed: Effect.Effect<void>
 }
 
 type Fault = AcpFault.Fault
 const VERSION = 1
-/** Timeout for a request that the agent does not claim to support. */
+/** Timeout for a request that the agent may not support. */
 const UNTOLD = "5 seconds"
 
 /** Gemini CLI, and a fork of it. */
 const GEMINI: ReadonlySet<string> = new Set(["gemini-cli", "qwen-code"])
 
-/** An agent that has reported its capabilities. */
+/** An agent that has reported what it can do. */
 interface Known extends AcpFault.Agent {
   readonly load: boolean
   readonly resume: boolean
@@ -140,13 +140,13 @@ const serversOf = ({ mcp }: RunSpec): Array<McpServer> =>
 
 const isFault = (error: Fault | Refusal): error is Fault => "outcome" in error
 
-/** A request that resumes a session. `told`: true if the agent says that it supports the request. */
+/** A request that resumes a session. `told`: whether the agent says that it supports the request. */
 interface Way {
   readonly method: "session/resume" | "session/load" | "session/fork"
   readonly told: boolean
 }
 
-/** Lists the requests that may resume a session. Requests that the agent says it supports come first. */
+/** Lists the requests that may resume a session, first those that the agent says it supports. */
 const waysOf = ({ fork, load, resume }: Known, isCopy: boolean): ReadonlyArray<Way> => {
   if (isCopy) return fork ? [{ method: "session/fork", told: true }] : []
   const ways: ReadonlyArray<Way> = [
@@ -183,7 +183,7 @@ const goOn = Effect.fnUntraced(function* (
     if (isFault(refusal)) return yield* Effect.fail(refusal)
     if (AcpFault.isUnknown(refusal)) continue
     if (AcpFault.isGone(refusal)) isGone = true
-    // The cause is the login or the provider, so another way would also fail.
+    // the login or the provider caused this, so another request would also fail
     else if (AcpFault.isOutside(refusal)) return yield* Effect.fail(refusal)
     else failure = refusal
   }

@@ -2,11 +2,11 @@
  * AcpTerminals: the commands that agentd runs for an agent.
  *
  * Guarantees: each command is a call of the agent that was emitted and allowed (AcpClientMethods). It runs in the
- * sandbox, if the machine has one, without variables that look like secrets. Variables that the agent sets reach only
- * the command. It is a process of the run, with the run's mark, and ends with the run. It starts in the workspace. At
- * most `MAX_TERMINALS` are open. The newest output is stored, up to the size that the agent requests and at most
- * `MAX_BYTES`. `kill` and `release` end everything that a command has started. If a run outlives the daemon, its
- * commands do, too: the next daemon resumes each command once, with all its output.
+ * sandbox, if the machine has one, and gets no environment variables that look like secrets. Variables that the agent
+ * sets are passed only to the command. The command is a process of the run, with the run's mark, and ends with the run.
+ * It starts in the workspace. At most `MAX_TERMINALS` are open. The newest output is stored, up to the size that the
+ * agent requests and at most `MAX_BYTES`. `kill` and `release` end everything that a command has started. If a run
+ * survives the daemon, so do its commands: the next daemon resumes each command once, with all its output.
  */
 import type { TerminalExitStatus, TerminalOutputResponse } from "@agentclientprotocol/sdk"
 import { type Duration, Effect, Exit, Fiber, Latch, Scope } from "effect"
@@ -32,7 +32,7 @@ export interface Options extends Mark {
   readonly grace: Duration.Duration
   readonly limits: RunProcess.RunProcessSpec["limits"]
   readonly workspace: Workspace | undefined
-  /** Wraps a command that starts in this folder in the sandbox, if there is one. */
+  /** Confines a command that starts in this folder to the sandbox, if there is one. */
   readonly confine: (
     cwd: string,
     argv: Argv
@@ -43,10 +43,10 @@ export interface Options extends Mark {
   readonly opened: (callId: string, terminalId: string) => void
   readonly notice: (text: string) => Effect.Effect<void>
   readonly written: (terminalId: string, stream: "stdout" | "stderr", chunk: string) => Effect.Effect<void>
-  /** False if the output of an earlier daemon's run is read again, until `goOn`. */
+  /** False while the output of an earlier daemon's run is read again, until `goOn` is called. */
   readonly isNew: boolean
   readonly reply: Wire["reply"]
-  /** Notes that a request was refused before it became a call. */
+  /** Stores a note that a request was refused before it became a call. */
   readonly untold: (id: unknown) => Effect.Effect<void>
 }
 
@@ -67,7 +67,7 @@ interface Terminal extends Running {
 }
 
 const nameOf = (number: number): string => `terminal-${number}`
-/** Number of the command's process in the run. The run's own program has number 1. */
+/** Number of the command's process in the run. The agent itself has number 1. */
 const countOf = (number: number): number => number + 1
 
 const MAX_TERMINALS = 32
@@ -75,7 +75,7 @@ const MAX_BYTES = 1024 * 1024
 
 const refuse = (code: number, message: string) => Effect.fail<Refusal>({ code, message })
 
-/** Keeps the newest bytes, as whole characters. */
+/** Keeps the newest bytes, without a partial character at the beginning. */
 const tail = (limit: number) => {
   const kept: Array<Uint8Array> = []
   let [size, truncated] = [0, false]
@@ -91,7 +91,7 @@ const tail = (limit: number) => {
     read: () => {
       const all = Buffer.concat(kept)
       let from = Math.max(0, all.length - limit)
-      // Leave out a character that would be cut.
+      // leave out a character that would otherwise be cut
       if (from > 0 || truncated) while (from < all.length && (all[from]! & 0xc0) === 0x80) from++
       return { output: all.subarray(from).toString("utf8"), truncated: truncated || from > 0 }
     }
@@ -123,7 +123,7 @@ interface Asked {
 }
 
 const VARIABLE = /^[A-Za-z_]\w*$/
-/** Variables by which agentd recognizes its own processes. */
+/** Environment variables by which agentd recognizes its own processes. */
 const RESERVED = /^AGENTD_/
 const MAX_VARIABLES = 100
 
@@ -134,7 +134,7 @@ const checked = Effect.fnUntraced(function* (options: Options, request: typeof M
   if (wrong !== undefined || env.length > MAX_VARIABLES)
     return yield* refuse(INVALID_PARAMS, "terminal/create: env has a name that cannot be set, or too many")
   const asked: Asked = {
-    // Without arguments, many agents send a whole shell line as the command.
+    // many agents send a whole shell line as the command if there are no arguments
     argv: args === null || args === undefined || args.length === 0 ? ["/bin/sh", "-c", command] : [command, ...args],
     cwd: yield* folderOf(options, cwd),
     env,
@@ -149,7 +149,7 @@ interface Program extends Pick<RunProcess.RunProcessSpec, "argv" | "handed" | "t
   readonly outputByteLimit: number | null | undefined
 }
 
-/** Runs the command in its own scope within the outer one. */
+/** Runs the command in a scope of its own within the run's scope. */
 const run = Effect.fnUntraced(function* (
   options: Options,
   outer: Scope.Scope,
@@ -200,8 +200,8 @@ const spawn = Effect.fnUntraced(function* (
   { argv, cwd, env, outputByteLimit }: Asked,
   number: number
 ) {
-  // The agent's variables are set inside the sandbox, because the program that starts the sandbox would load the
-  // library of LD_PRELOAD.
+  // set the agent's variables inside the sandbox: with LD_PRELOAD, the program that starts the sandbox would load the
+  // agent's library
   const within: Argv =
     env.length === 0 ? argv : ["/usr/bin/env", ...env.map(([name, value]) => `${name}=${value}`), ...argv]
   const started = yield* Effect.mapError(options.confine(cwd, within), ({ message, remedy }): Refusal => ({
@@ -215,7 +215,7 @@ const spawn = Effect.fnUntraced(function* (
   )
 })
 
-/** Emits the call's result: how the command ended, and its newest output. */
+/** Emits the call's result: how the command ended, with its newest output. */
 const told = ({ deeds }: Options, { callId, exit, number, output }: Terminal): Effect.Effect<void> => {
   const { exitCode: code = null, signal = null } = exit ?? {}
   const how = signal !== null ? `killed by ${signal}` : code === null ? "ended" : `exit code ${code}`
@@ -231,7 +231,7 @@ const watch = (options: Options, terminal: Terminal): Effect.Effect<void> =>
     yield* told(options, terminal)
   })
 
-/** The implementation of a method of the protocol. */
+/** Implements a method of the protocol. */
 type Does = (params: unknown) => Effect.Effect<unknown, Refusal>
 
 // One function, because its parts share the terminals.
@@ -242,7 +242,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   const terminals = new Map<string, Terminal>()
   let [count, opening] = [options.begun, 0]
   const caught = Latch.makeUnsafe(options.isNew)
-  /** Commands that an earlier daemon started, but whose start the agent does not know yet. */
+  /** Commands that an earlier daemon started, but of whose start the agent was not told. */
   const unanswered: Array<Left> = []
 
   const add = (running: Running, number: number, callId: string): Terminal => {
@@ -253,7 +253,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
   const watched = (terminal: Terminal) => Effect.forkIn(watch(options, terminal), terminal.scope)
 
-  /** Validates a request; refuses it if it cannot become a call. */
+  /** Validates a request; refuses the request if it cannot become a call. */
   const wanted = Effect.fnUntraced(function* (params: unknown) {
     const request = Messages.read(Messages.CreateTerminal, params)
     if (request === undefined) return yield* refuse(INVALID_PARAMS, "terminal/create: command is missing")
@@ -288,7 +288,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     return { terminalId }
   })
 
-  /** Resumes the command if the keeper has it. The command may have ended, or may never have started. */
+  /** Resumes the command if the keeper still holds it. The command may have ended, or may never have started. */
   const takeUp = Effect.fnUntraced(function* (left: Left) {
     const { callId, isTold, number, request } = left
     if (!isTold) unanswered.push(left)
@@ -300,7 +300,10 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     yield* Effect.ignore(Effect.map(Effect.provideContext(running, context), (one) => add(one, number, callId)))
   })
 
-  /** Tells the agent about its command. A command that the keeper does not know had not started, and is started now. */
+  /**
+   * Tells the agent that its command has begun. If the keeper does not know the command, it had not been started, and
+   * is started now.
+   */
   const answer = ({ callId, id, number, request }: Left): Effect.Effect<void> => {
     const terminalId = nameOf(number)
     const begins = Effect.flatMap(checked(options, request), (asked) =>
@@ -346,7 +349,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     const { terminal, terminalId } = yield* named(params)
     terminals.delete(terminalId)
     yield* Scope.close(terminal.scope, Exit.void)
-    // If the command had not ended before, the release ended it.
+    // if the command had not ended before, this release ended it
     const { code, signal } = yield* terminal.program.exited
     terminal.exit ??= { exitCode: code, signal }
     yield* told(options, terminal)
@@ -354,7 +357,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     return {}
   })
 
-  /** Waits until the replay is over: then the terminals of an earlier daemon exist. */
+  /** Waits until the replay is over: from then on, the terminals of an earlier daemon exist here. */
   const later =
     (does: Does): Does =>
     (params) =>
@@ -364,7 +367,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     create,
     takeUp,
     known: () => ({ isAny: terminals.size + opening > 0, begun: count }),
-    /** Called when everything that an earlier daemon knew about the terminals has been replayed. */
+    /** Called when the replay is over and the state of all terminals of the earlier daemon is known. */
     goOn: Effect.suspend(() => {
       caught.openUnsafe()
       return Effect.andThen(
@@ -372,7 +375,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
         Effect.forEach(terminals.values(), watched, { discard: true })
       )
     }),
-    /** Handles a terminal that an earlier daemon has released. If the terminal still exists, it is released now. */
+    /** Handles the release of a terminal by an earlier daemon. If the terminal still exists, releases it now. */
     released: (params: unknown) =>
       Effect.asVoid(Effect.forkIn(Effect.ignore(Effect.andThen(caught.await, release(params))), outer)),
     does: {

@@ -5,8 +5,8 @@
  * Guarantees: a turn begins once, at the first sign of it, and ends once. Each call has one ToolCall and one
  * ToolResult, whatever statuses the agent sends. Its id is unique in the run, although agents repeat their ids. Each
  * call asks at most once. All calls are closed when the turn ends. Text, calls or questions outside a prompt form an
- * own turn, but only after the first prompt: before it, they are the replay of an old session. A deed (an action that
- * agentd performs for the agent) is a call with an id that no call of the agent can have.
+ * own turn, but only after the first prompt: before it, they are the replay of an old session. An action that agentd
+ * performs for the agent (a deed) is a call with an id that no call of the agent can have.
  *
  * Statuses are not reliable. One agent reports `in_progress` before it asks, one reports `pending` to the end, one
  * mentions a call only when it asks. Refused and cancelled calls end in any status or none. Arguments come in pieces
@@ -26,14 +26,14 @@ type Call = Messages.ToolCall
 interface Open {
   /** Ids by which agentd knows the call. More than one if the agent asks again for the same call. */
   readonly ids: Array<string>
-  /** The call's first title, which names the tool. Later titles describe the call's action. */
+  /** The call's first title, which names the tool. Later titles describe what the call does. */
   readonly title: Call["title"]
-  /** The call, merged from all messages about it. */
+  /** The data of the call, merged from all messages about it. */
   known: Call
   /** Number of the call's last change. */
   changed: number
   told: boolean
-  /** The arguments as last emitted. */
+  /** The arguments as they were last emitted. */
   shown: unknown
   asked: boolean
   /** True while the call's question is held back. */
@@ -50,11 +50,11 @@ export interface Deed {
   readonly tool: string
   readonly arguments: unknown
   readonly readOnly: boolean
-  /** The id of the agent's request. */
+  /** Id of the agent's request for the action. */
   readonly request?: unknown
 }
 
-/** A call for which the user was not asked: agentd's id and the call's title. */
+/** A call that ran without asking the user: its id in agentd, and its title. */
 export interface Unasked {
   readonly id: string
   readonly title: string
@@ -66,7 +66,7 @@ interface Turn {
   /** True if the agent began the turn by itself. */
   readonly isOwn: boolean
   begun: boolean
-  /** True after a request to stop: a call that ends after it counts as cancelled. */
+  /** True after a request to stop: a call that ends later counts as cancelled. */
   cancelled: boolean
   /** Text of the current message, and of the last message before it. */
   text: string
@@ -75,18 +75,18 @@ interface Turn {
   piece: string
   /** Newest error of the agent's provider, in the agent's own form. */
   trouble: unknown
-  /** True if the agent reports that it has failed. The text that follows gives the reason. */
+  /** True if the agent reports that it has failed. The text after this gives the reason. */
   failed: boolean
   readonly open: Map<string, Open>
   /** Deeds that have no result yet, by call id; `terminalId` is set if the deed runs a command. */
   readonly deeds: Map<string, { terminalId: string | undefined }>
-  /** The agent's ids of calls that already have a result. */
+  /** The agent's ids for calls that already have a result. */
   readonly closed: Set<string>
-  /** A call that may have changed something and ended before it asked. */
+  /** A call that may have changed something, but ended before it asked for approval. */
   unasked: Unasked | undefined
 }
 
-/** A call that asks for an approval: agentd's id of the call, and the events to emit. */
+/** A call that asks for an approval: its id in agentd, and the events to emit. */
 export interface Asked {
   readonly callId: string
   readonly events: ReadonlyArray<RunEvent>
@@ -97,7 +97,7 @@ export type End =
   | { readonly _tag: "Interrupted" }
   | { readonly _tag: "Failed"; readonly errorType: string; readonly message: string; readonly retry: boolean }
 
-/** State of a session between two turns that is stored with a checkpoint, for a daemon that resumes the agent. */
+/** State of a session between two turns. Stored with a checkpoint, for a daemon that resumes the agent. */
 export interface KnownUpdates {
   readonly used: ReadonlyArray<readonly [string, number]>
   readonly changes: number
@@ -107,12 +107,12 @@ export interface KnownUpdates {
   readonly ownTurns?: number
 }
 
-/** Maximum length of an answer, in characters. If an answer is longer, only its end is stored. */
+/** Maximum length of an answer, characters. If an answer is longer, only its end is kept. */
 const MAX_ANSWER = 1024 * 1024
 const MAX_OUTPUT = 256 * 1024
 const MAX_CHUNK = 64 * 1024
 const MAX_REASON = 500
-/** Maximum number of ids that are remembered to recognize repeated ids. */
+/** Maximum number of ids that are kept to recognize repeated ids. */
 const MAX_IDS = 10_000
 
 const NEW: Omit<Turn, "turnId" | "isOwn" | "open" | "deeds" | "closed"> = {
@@ -127,9 +127,9 @@ const NEW: Omit<Turn, "turnId" | "isOwn" | "open" | "deeds" | "closed"> = {
   unasked: undefined
 }
 
-/** Prefix of the ids of deeds, which no id of the agent can have. */
+/** Prefix of the ids of deeds. No id of the agent can have this prefix. */
 const OURS = "agentd:"
-/** Updates that are also handled while no turn is active. */
+/** Updates that are also handled when no turn is active. */
 const IDLE: ReadonlySet<string> = new Set([
   "current_mode_update",
   "config_option_update",
@@ -140,7 +140,10 @@ const IDLE: ReadonlySet<string> = new Set([
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Merges arguments. If the new arguments only repeat or extend the old ones, the result contains all of them. */
+/**
+ * Merges the arguments of a call. If the new arguments only repeat or extend the old ones, the result contains all of
+ * them.
+ */
 const joined = (before: unknown, now: unknown): unknown =>
   isObject(before) &&
   isObject(now) &&
@@ -148,7 +151,7 @@ const joined = (before: unknown, now: unknown): unknown =>
     ? { ...now, ...before }
     : now
 
-/** Beginning of an error that an agent writes into its answer. */
+/** Pattern for the beginning of an error that an agent writes into its answer. */
 const FAILED = /^(API )?Error: /
 
 const merge = (known: Call, news: Call): Call => {
@@ -157,9 +160,12 @@ const merge = (known: Call, news: Call): Call => {
   return { ...known, ...Object.fromEntries(told), rawInput }
 }
 
-/** Kinds of calls that change something, according to the agent. */
+/** Kinds of calls that change something, as agents name them. */
 const CHANGES: ReadonlySet<string> = new Set(["edit", "delete", "move", "execute"])
-/** Commands that change nothing. Those with a redirection or substitution never match: they could do anything. */
+/**
+ * Pattern for commands that change nothing. Commands with a redirection or substitution never match, because they could
+ * do anything.
+ */
 const READS =
   /^(cd|ls|pwd|cat|head|tail|wc|grep|which|stat|du|df|git (status|log|diff|show))( (?!.*--(output|ext-diff))[^>`$]*)?$/
 
@@ -186,7 +192,7 @@ const textOf = (content: Call["content"]): string =>
     .flatMap((part) => (part.type === "content" && typeof part.content?.text === "string" ? [part.content.text] : []))
     .join("\n")
 
-/** Returns the agent's name for the tool. If there is none, returns the protocol's kind of the call. */
+/** Returns the agent's name for the tool, or else the protocol's kind of the call. */
 const toolOf = ({ kind, name }: Call, title: Call["title"]): string => {
   if (typeof name === "string" && name !== "") return name
   if (typeof kind === "string" && kind !== "" && kind !== "other") return kind
@@ -197,7 +203,7 @@ const titleOf = ({ known, title }: Open): string => (known.title ?? toolOf(known
 
 const unaskedOf = (open: Open, isOver: boolean): Unasked => ({ id: open.ids[0]!, title: titleOf(open), isOver })
 
-/** Returns the complete arguments of a call, because the user may decide by them. */
+/** Returns the complete arguments of a call, because they can determine the user's decision. */
 const argumentsOf = ({ content, locations, rawInput, title }: Call): unknown => {
   if (!isEmpty(rawInput)) return rawInput
   return {
@@ -226,16 +232,16 @@ const commandsOf = (update: unknown): ReadonlyArray<RunEvent> => {
 
 export class AcpUpdates {
   private turn: Turn | undefined = undefined
-  /** Maps a request id to the agent's id of a call that asked, or to agentd's id of a deed. */
+  /** For each request id: the agent's id of the call that asked, or agentd's id of the deed. */
   private readonly requests = new Map<string, string>()
-  /** How often each of the agent's ids was used. The newest id is last. */
+  /** How often the agent has used each id. The newest id is last. */
   private readonly used: Map<string, number>
   private readonly usages: AcpUsage
   private doubted = false
   private changes: number
   private deeds: number
   private ownTurns: number
-  /** True if the agent can begin own turns. */
+  /** True if the agent can begin turns by itself. */
   private isUp: boolean
   private readonly trusted: ReadonlySet<string>
 
@@ -250,7 +256,7 @@ export class AcpUpdates {
     this.isUp = known !== undefined
   }
 
-  /** State for a later daemon. Valid only between two turns. */
+  /** State that is stored for a later daemon. Valid only between two turns. */
   get known(): KnownUpdates {
     const { changes, deeds, ownTurns, usages, used } = this
     return { used: [...used], changes, deeds, ownTurns, usage: usages.known }
@@ -269,17 +275,17 @@ export class AcpUpdates {
     return this.turn !== undefined && this.turn.open.size + this.turn.deeds.size > 0
   }
 
-  /** True if a call or a question is held back. */
+  /** True if a call or a question is being held back. */
   get holding(): boolean {
     return [...(this.turn?.open.values() ?? [])].some(({ asks, told }) => asks || !told)
   }
 
-  /** Number of the newest change of a call. */
+  /** Number of the newest change of any call. */
   get version(): number {
     return this.changes
   }
 
-  /** Begins a turn for a prompt. Takes over the open calls of an own turn. */
+  /** Begins the turn of a prompt. The turn takes over the open calls of a turn that the agent began by itself. */
   begin(turnId: string): void {
     const { closed = new Set<string>(), deeds = new Map(), open = new Map() } = this.turn ?? {}
     this.isUp = true
@@ -287,12 +293,12 @@ export class AcpUpdates {
     this.turn = { ...NEW, turnId, isOwn: false, open, deeds, closed }
   }
 
-  /** Called when the run ends: from now on the agent begins no own turns. */
+  /** Called when the run ends: from then on the agent begins no turns by itself. */
   ends(): void {
     this.isUp = false
   }
 
-  /** Begins an own turn if no turn is active. */
+  /** If no turn is active, begins a turn that the agent started by itself. */
   private opens(): ReadonlyArray<RunEvent> {
     if (this.turn !== undefined || !this.isUp) return []
     const turnId = `own-${++this.ownTurns}`
@@ -311,7 +317,7 @@ export class AcpUpdates {
     return call !== undefined && (kind === "tool_call" ? !isOver(call) : !this.used.has(call.toolCallId))
   }
 
-  /** A call with side effects that has run, or is running, although the user was not asked. */
+  /** Finds a call with side effects that has run, or is running, although the user was not asked. */
   get unasked(): Unasked | undefined {
     const open = [...(this.turn?.open.values() ?? [])].find(
       ({ asked, known }) => !asked && known.status === "in_progress" && changes(known)
@@ -362,7 +368,10 @@ export class AcpUpdates {
     return this.usages
   }
 
-  /** Returns a failure that the turn's answer hides by reporting success. Undefined: there is no sign of one. */
+  /**
+   * Returns a failure that the turn's answer hides, because the answer reports success; undefined if there is no sign
+   * of one.
+   */
   failure(spent: Messages.Spent): { readonly said: unknown; readonly words: string } | undefined {
     const { turn } = this
     if (turn?.failed === true) return { said: turn.trouble, words: turn.text.trim() }
@@ -371,8 +380,8 @@ export class AcpUpdates {
   }
 
   /**
-   * Emits a notice if a successful turn shows no sign that the model answered. Emits another notice when there is a
-   * sign again.
+   * Emits a notice if a successful turn shows no sign that the model answered. Emits another notice when an answer is
+   * seen again.
    */
   doubt(spent: Messages.Spent): ReadonlyArray<RunEvent> {
     const isDoubtful = this.isDoubtful(spent)
@@ -401,7 +410,7 @@ export class AcpUpdates {
     return text === undefined || this.turn === undefined ? [] : [{ _tag: "Notice", text, retries: {} }]
   }
 
-  /** Emits the rest of a turn's usage from its answer, without the part that was already emitted. */
+  /** Emits the part of the turn's usage that its answer reports and that has not been emitted yet. */
   usage(usage: Messages.Spent): ReadonlyArray<RunEvent> {
     return this.turn === undefined ? [] : this.usages.answer(usage)
   }
@@ -426,7 +435,7 @@ export class AcpUpdates {
     return text === "" ? [] : [{ _tag: "Delta", stream: "thinking", text }]
   }
 
-  /** Called when a message of the agent is complete. The next text belongs to another message. */
+  /** Called when a message of the agent is complete: text that follows belongs to another message. */
   private pause(turn: Turn): void {
     if (turn.text === "") return
     turn.before = turn.text
@@ -437,7 +446,7 @@ export class AcpUpdates {
     const id = news.toolCallId
     const ended = isOver(news)
     if (!turn.open.has(id)) {
-      // An update of a closed call is a new call only if it says `tool_call` and its status is not final.
+      // an update for a closed call is a new call only if its type is `tool_call` and its status is not final
       const over = turn.closed.has(id) ? isNew && !ended : isNew || !this.used.has(id)
       if (!over) return []
       this.open(turn, news)
@@ -525,7 +534,7 @@ export class AcpUpdates {
     return [...this.tell(open), ...results]
   }
 
-  /** Handles a call's permission request. Returns agentd's id of the call, and the events to emit immediately. */
+  /** Handles the request for permission for a call. Returns agentd's id of the call, and the events to emit at once. */
   ask(call: Call, request?: unknown): Asked | undefined {
     const own = this.opens()
     const { turn } = this
@@ -534,10 +543,10 @@ export class AcpUpdates {
     const before = turn.open.get(call.toolCallId)?.known
     const open = turn.open.get(call.toolCallId) ?? this.open(turn, call)
     const held = open.asks ? this.question(open) : []
-    // Arguments that the question does not repeat are known from before.
+    // keep arguments that are known from earlier and that the question does not repeat
     open.known = merge(open.known, call)
     open.changed = ++this.changes
-    // Each call asks once, for the arguments that were emitted.
+    // each call asks only once, for the arguments that were emitted
     if (open.asked || (open.told && !isSame(open.shown, argumentsOf(open.known)))) this.renew(open)
     open.asked = true
     this.requests.set(JSON.stringify(request), call.toolCallId)
@@ -555,7 +564,7 @@ export class AcpUpdates {
   private question(open: Open): ReadonlyArray<RunEvent> {
     open.asks = false
     const callId = open.ids.at(-1)!
-    // Leaving plan mode means carrying out a plan, which the user must decide.
+    // leaving plan mode means that the plan is carried out, which the user must decide
     const always = open.known.kind === "switch_mode" ? { always: true } : {}
     return [...this.tell(open), { _tag: "ApprovalRequested", callId, reason: titleOf(open), ...always }]
   }
@@ -564,13 +573,13 @@ export class AcpUpdates {
     return [...(this.turn?.open.values() ?? [])].find(({ ids }) => ids.includes(callId))
   }
 
-  /** True if the call's arguments have changed since it was shown. */
+  /** True if the arguments of the call have changed since it was shown. */
   changed(callId: string): boolean {
     const open = this.byId(callId)
     return open !== undefined && !open.asks && !isSame(open.shown, argumentsOf(open.known))
   }
 
-  /** Undefined: the arguments have not changed. */
+  /** Asks about a call again, with its new arguments; undefined if they have not changed. */
   askAgain(callId: string): Asked | undefined {
     const open = this.byId(callId)
     if (open === undefined || !this.changed(callId)) return undefined
@@ -584,7 +593,7 @@ export class AcpUpdates {
   }
 
   /**
-   * Handles a request that the agent has withdrawn. `waits`: whether the call's question still waits. A call of the
+   * Handles a request that the agent has withdrawn. `waits`: whether the call's question is still open. A call of the
    * agent may continue; a deed ends.
    */
   withdrawn(request: unknown, waits: (callId: string) => boolean): ReadonlyArray<RunEvent> {
@@ -612,7 +621,7 @@ export class AcpUpdates {
     return open.flatMap((call) => (call.changed > version ? [] : call.asks ? this.question(call) : this.tell(call)))
   }
 
-  /** Begins a deed, which asks for an approval. Undefined: there is no turn for it, or the turn was asked to stop. */
+  /** Begins a deed, which asks for an approval. Undefined if no turn is active, or if the turn was asked to stop. */
   deed({ arguments: given, readOnly, request, tool }: Deed): Asked | undefined {
     const own = this.opens()
     const { turn } = this
@@ -632,7 +641,7 @@ export class AcpUpdates {
     }
   }
 
-  /** Called when the deed is allowed and begins. */
+  /** Called when the deed is allowed and starts. */
   begun(callId: string): ReadonlyArray<RunEvent> {
     return this.turn?.deeds.has(callId) === true ? [{ _tag: "ToolStarted", callId }] : []
   }
@@ -654,7 +663,7 @@ export class AcpUpdates {
     return [{ _tag: "ToolProgress", callId, stream, chunk: chunk.slice(-MAX_CHUNK) }]
   }
 
-  /** Ends the turn: the prompt has its answer, or will never have one. */
+  /** Ends the turn: its prompt has been answered, or will never be answered. */
   finish(end: End): ReadonlyArray<RunEvent> {
     this.requests.clear()
     const { turn } = this

@@ -1,9 +1,8 @@
 /**
  * AcpUsage: turns the usage that an agent reports into differences. Pure.
  *
- * Agents report tokens with the answer to a prompt; one reports a sum since its process began, and
- * some report each request to their model as well. The cost of a session is a sum over all of its
- * processes.
+ * Agents report tokens with the answer to a prompt. One agent reports a sum since its process began, and some also
+ * report each request to their model. The cost of a session is a sum over all processes of the session.
  *
  * Guarantees: usage that was reported with a request is not emitted again with the answer. A sum
  * that becomes smaller never gives a negative difference. If the agent reports the cost of a turn,
@@ -12,18 +11,18 @@
 import type { RunEvent } from "../Backend.ts"
 import * as Messages from "./AcpMessages.ts"
 
-/** State of a session's usage that is stored with a checkpoint, for a daemon that resumes the agent. */
+/** State of a session's usage. Stored with a checkpoint, for a daemon that resumes the agent. */
 export interface KnownUsage {
   readonly model: string
   readonly cost: number
   readonly meters?: boolean
-  /** Tokens since the process began, if the agent reports such sums. */
+  /** Number of tokens since the process began, if the agent reports this sum. */
   readonly total?: typeof NONE | undefined
 }
 
 const MAX_SESSIONS = 1_000
 
-/** The last reported costs of sessions, for later processes of the same sessions. */
+/** Costs of sessions as last reported, for later processes of the same sessions. */
 export class SessionCosts {
   private readonly costs = new Map<string, number>()
 
@@ -52,23 +51,23 @@ const whole = (spent: Messages.Spent) => each((of) => spent[of] ?? 0)
 const less = (all: typeof NONE, known: typeof NONE) => each((of) => all[of] - known[of])
 
 export class AcpUsage {
-  /** The model's name from the session, or from its newest update. */
+  /** Name of the model, from the start of the session or from its newest update. */
   model: string
   private cost: number
   private remembers: (cost: number) => void = () => undefined
   /**
-   * Set until a further process of the session reports its first cost. "unknown": the session's earlier cost is
-   * unknown.
+   * Set when a session is resumed, until its new process reports the first cost. "unknown": the earlier cost of the
+   * session is unknown.
    */
   private resumed: "known" | "unknown" | undefined = undefined
   /** True if the agent reports tokens. A turn without tokens is then suspicious. */
   meters: boolean
   private total: typeof NONE | undefined
-  /** Tokens in the session's context, from its newest update. */
+  /** Number of tokens in the session's context, from its newest update. */
   private context: { readonly used: number; readonly window?: number } | undefined = undefined
   /** True if the agent reports the cost of the current turn. */
   private isPriced = false
-  /** Tokens that were reported with the requests of the turn. */
+  /** Tokens that were reported with single requests of the turn. */
   private told = NONE
 
   constructor({ cost, meters = false, model, total }: KnownUsage = { cost: 0, model: "" }) {
@@ -83,7 +82,7 @@ export class AcpUsage {
     return { cost, meters, model, ...(total === undefined ? {} : { total }) }
   }
 
-  /** `resume`: the session that was to be resumed. */
+  /** A session was opened. `resume`: the session that should have been resumed. */
   opens(
     { isSum, sessionId }: { readonly isSum: boolean; readonly sessionId: string },
     resume: { readonly sessionId: string; readonly fork: boolean } | undefined,
@@ -95,7 +94,7 @@ export class AcpUsage {
       this.total ??= NONE
     }
     const goesOn = resume !== undefined && (resume.fork || resume.sessionId === sessionId)
-    // Some agents report their cost while they load the session.
+    // some agents report their cost while they load the session
     if (!goesOn || this.cost > 0) return
     const before = costs.get(resume.sessionId)
     this.cost = before ?? 0
@@ -120,9 +119,10 @@ export class AcpUsage {
     if (cost === undefined || cost === null || cost.currency !== "USD") return []
     const { resumed } = this
     this.resumed = undefined
-    // First cost of a further process. If the earlier cost is unknown, this cost only sets the starting point.
+    // first cost that the new process of a resumed session reports: if the earlier cost is unknown, this is only the
+    // starting point
     if (resumed === "unknown") this.cost = cost.amount
-    // If the reported cost is smaller than the known cost, the agent counts from zero again.
+    // if the reported cost is lower than the known cost, the agent has started to count from zero
     else if (resumed === "known" && cost.amount < this.cost) this.cost = 0
     const usd = Math.max(0, cost.amount - this.cost)
     this.cost = Math.max(this.cost, cost.amount)
@@ -132,7 +132,7 @@ export class AcpUsage {
     return [{ _tag: "Usage", inputTokens: 0, outputTokens: 0, ...this.named, usd }]
   }
 
-  /** Handles a chunk of an answer, which can report the usage of its request. */
+  /** Handles a part of an answer, which can report the usage of its request. */
   chunk(update: unknown): ReadonlyArray<RunEvent> {
     const usage = Messages.callUsageOf(update)
     if (usage === undefined) return []

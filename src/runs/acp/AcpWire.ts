@@ -1,10 +1,10 @@
 /**
- * AcpWire: JSON-RPC 2.0 in both directions with a run's process, one message per line.
+ * AcpWire: JSON-RPC 2.0 in both directions with the agent's process, one message per line.
  *
- * Guarantees: messages of the agent, including answers to our requests, are passed on in order of arrival. A slow
- * listener slows the agent down. Each request of the agent is answered once, and at most `OPEN_REQUESTS` are open. A
- * line that is too long or is not a message is skipped and reported (only the first few). Writing never waits for an
- * agent that does not read: `stuck` is called instead, once.
+ * Guarantees: messages from the agent, including answers to agentd's requests, are passed on in order of arrival. A
+ * slow listener slows the agent down. Each request of the agent is answered once, and at most `OPEN_REQUESTS` are open.
+ * A line that is too long or is not a message is skipped; only the first few are reported. Writing never waits for an
+ * agent that does not read: instead, `stuck` is called once.
  *
  * Only the types of the protocol's SDK are used: its streams keep reading even if the listener is slow, and print
  * unreadable messages to standard error.
@@ -29,30 +29,35 @@ export type Answer =
   | { readonly _tag: "Result"; readonly result: unknown }
   | { readonly _tag: "Refused"; readonly refusal: Refusal }
 
-/** Note that is stored with a line for the agent. AcpHistory defines the forms of notes. */
+/** Note that is stored with a line to the agent. AcpHistory defines the possible notes. */
 export type Note = object
 
 export interface Listener {
   readonly notified: (method: string, params: unknown) => Effect.Effect<void>
-  /** Starts before the next message is read, and runs concurrently with it. */
+  /**
+   * Handles a request of the agent. Starts before the next message is read, and runs concurrently with its handling.
+   */
   readonly asked: (method: string, params: unknown, id: unknown) => Effect.Effect<unknown, Refusal>
-  /** Handles a request that an earlier daemon answered. Undefined: no earlier daemon answered it. */
+  /** Handles a request that an earlier daemon answered; undefined if no earlier daemon answered it. */
   readonly recalled: (id: unknown, method: string, params: unknown) => Effect.Effect<void> | undefined
-  /** Called for every line, whatever its content. */
+  /** Called for every line from the agent, whatever its content. */
   readonly heard: () => void
   /**
-   * Called when the line that ends at `end` has been handled. `size`: number of bytes received so far, if all of them
-   * have been handled.
+   * Called when the line that ends at `end` has been handled. `size`: number of bytes received so far; given only if
+   * all of them have been handled.
    */
   readonly past: (end: number, size?: number) => Effect.Effect<void>
   /** Reports a line that is not a message. */
   readonly noise: (text: string) => Effect.Effect<void>
-  /** Called when the agent has not read for so long that no more messages can be queued. */
+  /** Called when too many messages wait because the agent does not read. */
   readonly stuck: Effect.Effect<void>
 }
 
 export interface Wire {
-  /** `answered` is called in the order of all messages. `note` makes the note to store with the request. */
+  /**
+   * Sends a request. `answered` is called in the order of all messages. `note` builds the note that is stored with the
+   * request.
+   */
   readonly call: (
     method: string,
     params: unknown,
@@ -67,37 +72,37 @@ export interface Wire {
   readonly request: (method: string, params: unknown) => Effect.Effect<unknown, Refusal>
   readonly notify: (method: string, params: unknown, note?: Note) => Effect.Effect<void>
   /**
-   * Stores a note without a line for the agent. `wait`: if true, returns when the note is durable. Otherwise the note
-   * queues behind earlier lines.
+   * Stores a note that belongs to no line. `wait`: if true, returns when the note is durable; otherwise the note is
+   * queued after earlier lines.
    */
   readonly note: (note: Note, wait?: boolean) => Effect.Effect<void>
   /** Bytes of output up to the end of the line that is being handled, or of the last one. */
   readonly seen: () => number
   /** Bytes of output up to the end of the last handled line. */
   readonly taken: () => number
-  /** Number of lines and notes that were written for the agent, by any daemon. */
+  /** Number of lines and notes that all daemons have written for the agent. */
   readonly given: () => number
-  /** True if no request of the agent waits for its answer. */
+  /** True if all requests of the agent have been answered. */
   readonly isQuiet: () => boolean
   readonly known: () => KnownWire
-  /** Reads until the end of the agent's output. */
+  /** Reads the agent's output until its end. */
   readonly listen: Effect.Effect<void>
 }
 
-/** State of agentd's requests that is stored with a checkpoint, for a daemon that resumes the agent. */
+/** State of agentd's requests. Stored with a checkpoint, for a daemon that resumes the agent. */
 export interface KnownWire {
   readonly last: number
   /** Ids of requests without an answer. */
   readonly open: ReadonlyArray<number>
 }
 
-/** Maximum length of a message, in characters. */
+/** Maximum length of a message, characters. */
 const MAX_MESSAGE = 16 * 1024 * 1024
-/** Maximum number of messages that wait for the agent to read them. */
+/** Maximum number of messages that wait until the agent reads them. */
 const OUTGOING = 1024
-/** Maximum number of requests of the agent without an answer. */
+/** Maximum number of unanswered requests from the agent. */
 const OPEN_REQUESTS = 128
-/** Maximum number of our unanswered requests that are passed to the next daemon. */
+/** Maximum number of unanswered requests from agentd that are passed to the next daemon. */
 const MAX_KNOWN = 100
 /** Maximum number of invalid lines that are reported. */
 const NOISES = 10
@@ -129,7 +134,7 @@ const answerIn = (message: Message): Answer =>
 
 type Message = { readonly [key: string]: unknown }
 
-/** Queues outgoing messages in order, for an agent that is slow to read. */
+/** Queues messages to the agent in order, because the agent can be slow to read. */
 const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, stuck: Effect.Effect<void>) {
   const queue = yield* Queue.dropping<readonly [text: string, note: string]>(OUTGOING)
   yield* Effect.forkScoped(
@@ -154,8 +159,8 @@ const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, st
 })
 
 /**
- * Bytes of output up to the end of a line. `seen`: the line that is being handled, or the last one. `taken`: the last
- * handled line.
+ * How many bytes of output were read, up to the end of a line. `seen`: the line that is being handled, or else the last
+ * one. `taken`: the last line that was handled.
  */
 interface Position {
   seen: number
@@ -164,7 +169,7 @@ interface Position {
 
 type Send = (message: Message, note?: Note) => Effect.Effect<void>
 
-/** Writes messages and notes, each note with the bytes of output that had been read. */
+/** Writes messages and notes. Each note contains how many bytes of output had been read. */
 const writer = Effect.fnUntraced(function* (
   program: RunProcess.RunProcess,
   at: Readonly<Position>,
@@ -211,7 +216,7 @@ const replier =
       ? send({ id, result: answer.result ?? null }, { say: "reply", id, done: true, ...optionIn(answer.result) })
       : send({ id, error: answer.refusal }, { say: "reply", id, done: false })
 
-/** Answers the agent's requests, each once. */
+/** Answers each request of the agent once. */
 const server = (listener: Listener, reply: Wire["reply"], scope: Scope.Scope) => {
   let open = 0
   const serve = Effect.fnUntraced(function* (id: unknown, method: string, params: unknown) {
@@ -242,7 +247,7 @@ const requesting = (call: Wire["call"]): Wire["request"] =>
     return yield* Deferred.await(answer)
   })
 
-/** `known`: the state of an agent that an earlier daemon started. */
+/** Creates the connection. `known`: the state of an agent that an earlier daemon started. */
 export const make = Effect.fnUntraced(function* (
   program: RunProcess.RunProcess,
   listener: Listener,

@@ -14,10 +14,10 @@ import * as path from "node:path"
 
 /** A file larger than this, in bytes, has content. */
 const MAX_EMPTY = 256 * 1024
-/** Maximum number of project folders, and of files per project, that are searched. */
+/** Maximum number of project folders that are searched, and of files in each. */
 const MAX_ENTRIES = 10_000
 const MINUTE = 60_000
-/** Beginning of a text that the program writes into each new session by itself. */
+/** Beginning of the text that the program itself writes into each new session. */
 const OWN = "<session_context>"
 
 export const isGemini = (argv: ReadonlyArray<string>): boolean =>
@@ -34,7 +34,7 @@ const isOwn = (message: unknown): boolean => {
   )
 }
 
-/** True if a line adds no message of the user or the model. */
+/** True if a line contains no message of the user or the model. */
 const isBare = (line: string): boolean => {
   if (line.trim() === "") return true
   try {
@@ -48,7 +48,7 @@ const isBare = (line: string): boolean => {
   }
 }
 
-/** True if a session's file contains only what the program writes by itself. Pure. */
+/** True if a session's file contains only text that the program writes by itself. Pure. */
 export const isEmpty = (text: string): boolean => text.length <= MAX_EMPTY && text.split("\n").every(isBare)
 
 /** Formats the minute as the program does in file names. */
@@ -60,7 +60,7 @@ export const keptName = (name: string, now: number): string => {
   return found === null || found[1]! < minuteOf(now) ? name : `session-${minuteOf(now - MINUTE)}-${found[2]}`
 }
 
-/** Prepares a session's files for a load. `home`: the program's home folder. Errors are ignored. */
+/** Prepares a session's files before the session is loaded. `home`: the program's home folder. Errors are ignored. */
 export const keep = Effect.fnUntraced(
   function* (home: string, sessionId: string, now: number) {
     const files = yield* FileSystem.FileSystem

@@ -1,8 +1,8 @@
 /**
- * ClaudeBackend: runs the Claude Code CLI. One process is one session. It takes one turn after the
- * other, asks before it uses a tool, and can be interrupted within a turn.
+ * ClaudeBackend: runs the Claude Code CLI. One process is one session. It takes one turn after another, asks before it
+ * uses a tool, and can be interrupted within a turn.
  *
- * Guarantees: those of ClaudeRun. The program is a process of RunProcess, so that everything it
+ * Guarantees: those of ClaudeRun. The program is started by RunProcess, so that everything it
  * starts ends with the run. This includes processes that its tools have put into separate sessions.
  */
 import { Effect, type FileSystem } from "effect"

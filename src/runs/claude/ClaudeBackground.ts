@@ -1,5 +1,5 @@
 /**
- * ClaudeBackground: the work that a Claude Code process has running or scheduled outside its turns:
+ * ClaudeBackground: the background work of a Claude Code process, which continues or is scheduled outside its turns:
  * background shells, sub-agents, wake-ups. Pure.
  *
  * Guarantees: each list of tasks from the CLI replaces the previous one. A wake-up exists from the
@@ -13,12 +13,12 @@ const KINDS: { readonly [type: string]: Work["kind"] } = { local_bash: "shell", 
 /** Maximum number of tasks, and of wake-ups, that are reported. */
 const MAX = 64
 const MAX_WORDS = 200
-/** Id of the one wake-up that an agent schedules for itself; the next one replaces it. */
+/** Id of the wake-up that an agent schedules for itself. There is only one: the next one replaces it. */
 const WAKE_UP = "wake-up"
 /** Tolerance in ms for the time of a wake-up, because clocks are rounded. */
 const EARLY = 1_000
 
-/** State that is stored with a checkpoint, for a daemon that resumes the process. */
+/** State that is stored with a checkpoint for a daemon that resumes the process. */
 export interface KnownBackground {
   readonly tasks: ReadonlyArray<Work>
   readonly wakeUps: ReadonlyArray<Work>

@@ -3,8 +3,8 @@
  * about them. Pure.
  *
  * Guarantees: each call is emitted before its question and its result, and has at most one of each.
- * A question is answered at most once. A plan that waits for approval is emitted with its text,
- * which the CLI leaves out of its question.
+ * A question is answered at most once. When the CLI asks for approval of a plan, the question lacks the plan's text;
+ * the text is added before the question is emitted.
  */
 import type { Decision, RunEvent } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
@@ -23,7 +23,7 @@ interface Open {
   /** Ids by which agentd knows the call. More than one if the CLI asks again for the same call. */
   readonly ids: Array<string>
   readonly tool: string
-  /** The input as last emitted. */
+  /** The input as it was last emitted. */
   input: unknown
   /** True once the call is known to be running. */
   runs: boolean
@@ -32,13 +32,13 @@ interface Open {
 
 type Plan = { readonly path: string; readonly text: string }
 
-/** State of completed calls that is stored with a checkpoint, for a daemon that resumes the process. */
+/** State of completed calls. Stored with a checkpoint, for a daemon that resumes the process. */
 export interface KnownCalls {
   readonly used: ReadonlyArray<readonly [string, number]>
   readonly plan: Plan | undefined
 }
 
-/** Maximum number of call ids that are remembered to recognize repeated calls. */
+/** Maximum number of call ids that are kept to recognize repeated calls. */
 const MAX_NAMES = 10_000
 
 export const answerTo = (requestId: string, response: ClaudeRecord): ClaudeRecord => ({
@@ -58,7 +58,7 @@ export class ClaudeCalls {
   /** Open questions, by agentd's id of the call. */
   private readonly questions = new Map<string, Question>()
   private readonly refused = new Set<string>()
-  /** How often each of the CLI's ids was used. The newest id is last. */
+  /** How often the CLI has used each id. The newest id is last. */
   private readonly used: Map<string, number>
 
   private plan: Plan | undefined
@@ -70,12 +70,12 @@ export class ClaudeCalls {
     this.plan = plan
   }
 
-  /** State for a later daemon. Valid only while no call is open. */
+  /** State that is stored for a later daemon. Valid only while no call is open. */
   get known(): KnownCalls {
     return { used: [...this.used], plan: this.plan }
   }
 
-  /** True if a call is running or the user was asked, so that no output of the CLI is due. */
+  /** True if a call is running or the user was asked: then the CLI need not send output. */
   get busy(): boolean {
     return this.open.size > 0 || this.questions.size > 0
   }
@@ -114,8 +114,8 @@ export class ClaudeCalls {
   }
 
   /**
-   * Handles a `can_use_tool` request. Each call asks once. A further question, or a question whose input differs from
-   * the emitted input, belongs to a new call. The input of this request is sent back with the answer.
+   * Handles a `can_use_tool` request. Each call asks once. A second question, or a question with an input that differs
+   * from the emitted one, starts a new call. The input of this request is sent back with the answer.
    */
   asked(requestId: string, request: ClaudeRecord): ReadonlyArray<RunEvent> {
     const toolUse = text(request, "tool_use_id") || requestId
@@ -124,7 +124,7 @@ export class ClaudeCalls {
     const known = this.open.get(toolUse)
     const open: Open = known ?? { ids: [], tool, input, runs: false, asked: false }
     this.open.set(toolUse, open)
-    // The CLI asks about a plan without its text.
+    // the CLI leaves the plan's text out of its question
     const told = tool === PLANS && Object.keys(input).length === 0 ? (known?.input ?? this.shown(tool, input)) : input
     const isNew = known === undefined || known.asked || !isSame(known.input, told)
     const call = isNew ? [this.named(open, toolUse, tool, told)] : []
@@ -147,7 +147,7 @@ export class ClaudeCalls {
     ]
   }
 
-  /** Undefined: the question is no longer open. */
+  /** The record that answers a question; undefined if the question is no longer open. */
   answer(callId: string, decision: Decision): ClaudeRecord | undefined {
     const question = this.questions.get(callId)
     if (question === undefined) return undefined
@@ -162,10 +162,7 @@ export class ClaudeCalls {
     return answerTo(question.requestId, { behavior, message, ...(interrupt === undefined ? {} : { interrupt }) })
   }
 
-  /**
-   * Called when a hook, a rule or an answer has denied the call. Needed because the call's result will only say that it
-   * failed.
-   */
+  /** Called when a hook, a rule or an answer has denied the call: the call's result will only say that it failed. */
   refuse(toolUse: string): void {
     if (this.open.has(toolUse)) this.refused.add(toolUse)
   }
@@ -194,13 +191,13 @@ export class ClaudeCalls {
     })
   }
 
-  /** Returns the open call with this id of the CLI. Undefined: there is none. */
+  /** Returns the open call with this id of the CLI; undefined if there is none. */
   made(toolUse: string): { readonly tool: string; readonly input: ClaudeRecord } | undefined {
     const open = this.open.get(toolUse)
     return open === undefined ? undefined : { tool: open.tool, input: inner({ ...open }, "input") }
   }
 
-  /** Stops waiting for the call's result. */
+  /** Stops waiting for the result of a call. */
   forget(callId: string): void {
     this.questions.delete(callId)
     for (const [toolUse, { ids }] of this.open) {

@@ -31,7 +31,7 @@ const sessionArgs = (session: Session): ReadonlyArray<string> => {
   }
 }
 
-/** Pure. `servers`: path of the file with the MCP servers. */
+/** Builds the command line. Pure. `servers`: path of the file with the definitions of MCP servers. */
 export const argvOf = (
   { args, binary, model, permissionMode }: ClaudeBackend,
   session: Session,
@@ -65,15 +65,15 @@ const serversOf = (servers: RunSpec["mcp"]): string => {
   return JSON.stringify({ mcpServers })
 }
 
-/** Variables for a run in the sandbox, where only the model's API can be reached. */
+/** Environment variables for a run in the sandbox, where only the model's API can be reached. */
 const CONFINED = {
-  // Allows the permission mode that asks for nothing, even as root.
+  // as root, the CLI accepts the mode that asks for nothing only with this variable
   IS_SANDBOX: "1",
   DISABLE_AUTOUPDATER: "1",
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1"
 }
 
-/** Returns the enclosure that a run would get, for a preview. */
+/** Returns how a run would be confined, for a preview. */
 export const outlined = (config: ClaudeBackend, host: Host, spec: RunSpec) => {
   const options: ConfinedSpawn.EnclosureOptions = {
     config,
@@ -93,7 +93,7 @@ export const outlined = (config: ClaudeBackend, host: Host, spec: RunSpec) => {
   return { argv: [config.binary], options } as const
 }
 
-/** Prepares everything except the session, because a run may need a second session. */
+/** Prepares everything for a start except the session, because a run may need a second session. */
 export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host: Host, spec: RunSpec) {
   const isAlone = Object.keys(spec.mcp).length === 0
   const servers = isAlone ? undefined : yield* RunFolder.file(host, spec, "mcp.json", serversOf(spec.mcp))

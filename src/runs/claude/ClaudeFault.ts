@@ -2,7 +2,7 @@
  * ClaudeFault: determines how a turn of Claude Code ended, and classifies failures of a turn or of the program. Pure.
  *
  * Guarantees: `subtype: "success"` and exit code 0 count as success only if nothing contradicts them. Every fault has a
- * class, by which the worker decides whether to continue. Every text in a fault is one line of limited length.
+ * class, by which the worker decides whether to continue. Every message in a fault is one line of limited length.
  */
 import type { Outcome } from "../Outcome.ts"
 import * as Fault from "../Fault.ts"
@@ -19,9 +19,9 @@ export type End =
 
 /** Facts that the result itself does not contain. */
 export interface Context {
-  /** Kind of the error in the last message of the main chain; "" if there was none. */
+  /** Kind of the error in the last message that is not from a subagent; "" if there was no error. */
   readonly error: string
-  /** When the usage limit resets, in ms since the epoch. Undefined: unknown. */
+  /** When the usage limit resets, ms since the epoch; undefined if unknown. */
   readonly resetsAt: number | undefined
   readonly interrupted: boolean
   readonly now: number
@@ -43,7 +43,10 @@ const faultOf = (said: Fault.Said, { now, resetsAt }: Pick<Context, "now" | "res
   return kind === "connection" ? { ...fault, errorType: "stream" } : fault
 }
 
-/** Older versions give the end of the limit only in the text: `Claude AI usage limit reached|1763000000`. */
+/**
+ * Pattern of a limit message in older versions, which name the limit's end only in text: `Claude AI usage limit
+ * reached|1763000000`.
+ */
 const resetIn = (words: string): number | undefined => {
   const at = /limit reached\|(\d{9,13})/i.exec(words)?.[1]
   return at === undefined ? undefined : epoch(Number(at))
@@ -54,7 +57,7 @@ export const endOf = (result: ClaudeRecord, context: Context): End => {
   const output = text(result, "result")
   if (result["is_error"] !== true && subtype === "success") return { _tag: "Completed", output }
   if (reason.startsWith("aborted")) return { _tag: "Interrupted" }
-  // Older versions give no reason.
+  // older versions give no reason for the error
   if (context.interrupted && reason === "" && subtype === "error_during_execution") return { _tag: "Interrupted" }
   const words = [output, ...texts(result, "errors")].find((one) => one !== "") ?? `it ended with ${subtype}`
   const names = [context.error, reason === "api_error" ? "" : reason, subtype, text(result, "stop_reason")].join(" ")
@@ -76,7 +79,10 @@ export const exitWords = ({ code, signal }: ExitStatus, said: string): string =>
   return `claude ${how}${last === "" ? "" : `: ${last}`}`
 }
 
-/** Returns the outcome of a program that ended before it was ready. "gone": the session to resume does not exist. */
+/**
+ * Returns the outcome of a program that ended before it was ready. "gone": the session that should be resumed does not
+ * exist.
+ */
 export const birthOf = (status: ExitStatus, said: string): Outcome | "gone" => {
   if (GONE.test(said)) return "gone"
   if (HELD.test(said)) return { _tag: "Uncounted", reason: "held" }

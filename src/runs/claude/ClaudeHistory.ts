@@ -1,5 +1,6 @@
 /**
- * ClaudeHistory: merges the notes of an earlier daemon about a Claude Code process with the process's output.
+ * ClaudeHistory: merges the notes that an earlier daemon made about a Claude Code process with the output of that
+ * process.
  *
  * Each line sent to the process is stored with a note: its kind, and how many bytes of output had been handled at that
  * time. From these notes, a daemon that resumes the process restores the stream's state, in the original order.
@@ -31,12 +32,12 @@ export class ClaudeHistory {
     this.session = this.notes.find((note) => note.say === "turn")?.session
   }
 
-  /** `at`: number of output bytes that had been handled. */
+  /** Formats a note. `at`: number of output bytes that had been handled. */
   static noteOf(note: Note, at: number): string {
     return InputRecords.noteOf(note, at)
   }
 
-  /** Replays the notes that were written before the output up to `end` had been handled. */
+  /** Replays the notes that an earlier daemon wrote while it handled the output up to `end`. */
   upTo(end: number): ReadonlyArray<RunEvent> {
     const events: Array<RunEvent> = []
     for (let [note] = this.notes; note !== undefined && note.at < end; [note] = this.notes) {
@@ -47,7 +48,7 @@ export class ClaudeHistory {
     return events
   }
 
-  /** Called when the stream has a record to send. Keeps the record if the earlier daemon had not sent it. */
+  /** Called when the stream has a record to send. Keeps the record unless the earlier daemon had already sent it. */
   says(record: ClaudeRecord): void {
     if (this.replies > 0) this.replies -= 1
     else this.left.push(record)

@@ -11,7 +11,7 @@ const NOTHING: ClaudeRecord = {}
 const isRecord = (value: unknown): value is ClaudeRecord =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Undefined: the line is not a JSON object. */
+/** The record in a line; undefined if the line is not a JSON object. */
 export const parse = (line: string): ClaudeRecord | undefined => {
   try {
     const value: unknown = JSON.parse(line)

@@ -5,7 +5,7 @@
  * If a session to resume no longer exists, the same run begins a new one. A session that another process has open is
  * not written to. The run ends if the CLI is silent for too long in a turn, or if a turn ends with an error. Each step
  * of ending a run has a timeout: the turn, the end of the input, SIGTERM, SIGKILL. `Exited` is the last event, sent
- * when no process of the run is left. Its outcome depends on the records and requests, not only on the exit code.
+ * when all processes of the run have ended. Its outcome depends on the records and requests, not only on the exit code.
  */
 import {
   type Cause,
@@ -42,34 +42,37 @@ export interface Options {
   readonly spec: RunSpec
   readonly command: (session: Session) => Effect.Effect<RunProcess.RunProcessSpec, BackendError>
   readonly read: FileContents.Reader
-  /** Returns the pid of another process that has the session open. Undefined: there is none. */
+  /** Returns the pid of another process that has the session open; undefined if there is none. */
   readonly holder: (sessionId: string, own?: number) => Effect.Effect<number | undefined>
 }
 
 type Context = Scope.Scope | ProcessTree | Reaper
 
-/** A process of the run. If the first process finds no session to resume, the run starts a second one. */
+/**
+ * A process of the run. If the first process cannot find the session that it should resume, the run starts a second
+ * one.
+ */
 interface Attempt {
   readonly session: string
   readonly program: RunProcess.RunProcess
   readonly stream: ClaudeStream
   /** Number of the process in its run, starting with 1. */
   readonly count: number
-  /** Lines for its input, in order, with their notes; null closes the input. */
+  /** Lines for the process's input, in order, with their notes; null closes the input. */
   readonly input: Queue.Queue<readonly [line: string, note: string] | null>
   /** Notes of an earlier daemon, until all of them have been replayed. */
   history: ClaudeHistory | undefined
-  /** Number of its output bytes up to the end of the last handled record. */
+  /** Number of output bytes up to the end of the last record that was handled. */
   taken: number
-  /** Number of handled bytes of standard error, up to the end of a line. */
+  /** Number of bytes of standard error that have been handled, up to the end of a line. */
   errors: number
-  /** Number of inputs written to it. */
+  /** Number of inputs that were written to the process. */
   given: number
-  /** The process's last lines on standard error. */
+  /** The last lines that the process wrote to standard error. */
   said: string
 }
 
-/** State of a process between two turns, which is stored with a checkpoint. */
+/** State of a process between two turns. Stored with a checkpoint. */
 interface Rest {
   readonly session: string
   readonly said: string
@@ -78,9 +81,9 @@ interface Rest {
 
 /** Maximum number of unread events. If the queue is full, the CLI's pipe fills up and the CLI waits. */
 const CAPACITY = 256
-/** Maximum number of lines that wait for the CLI to read them: inputs, answers, interrupts. */
+/** Maximum number of lines (inputs, answers, interrupts) that wait until the CLI reads them. */
 const INPUTS = 256
-/** Maximum length of a record, in characters. Long, because a tool's result can contain whole images. */
+/** Maximum length of a record, characters. Large, because a tool's result can contain whole images. */
 const MAX_RECORD = 8 * 1024 * 1024
 const MAX_LINE = 16_384
 const MAX_SAID = 4_096
@@ -90,7 +93,7 @@ const NOISES = 10
 const REPORT: Duration.Duration = Duration.seconds(5)
 /** Timeout for the CLI's answer to a request for another model or mode. */
 const CHOICE = "15 seconds"
-/** How long the CLI may take to exit after its input was closed. */
+/** How long the CLI may take to exit after its input is closed. */
 const END_GRACE: Duration.Duration = Duration.seconds(3)
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
@@ -104,7 +107,10 @@ const uuid: Effect.Effect<string> = Effect.gen(function* () {
   return `${at(0, 8)}-${at(8, 12)}-4${at(12, 15)}-${variant}${at(15, 18)}-${at(18, 30)}`
 })
 
-/** Converts files to the form of the model's API, which Claude Code passes on unchanged. Each file follows its name. */
+/**
+ * Converts files to the form of the model's API, which Claude Code passes on unchanged. The name of each file comes
+ * before it.
+ */
 const blocksOf = ({ found, gone }: FileContents.Contents): ReadonlyArray<ClaudeRecord> => [
   ...found.flatMap((content): ReadonlyArray<ClaudeRecord> => {
     const name = { type: "text", text: `${content.label}:` }
@@ -150,7 +156,7 @@ const attemptOf = Effect.fnUntraced(function* ({ command, spec }: Options, sessi
   return attempt
 })
 
-/** Chooses the run's session: its last conversation, or a copy if another process has that conversation open. */
+/** Chooses the session of the run: its last conversation, or a copy if another process has that conversation open. */
 const sessionOf = Effect.fnUntraced(function* ({ spec: { resume } }: Options, holder: number | undefined) {
   const id = yield* uuid
   const session: Session =
@@ -167,15 +173,15 @@ class ClaudeRun {
   private readonly queue: Queue.Queue<RunEvent, Cause.Done>
   private readonly timer: FiberHandle.FiberHandle
   private readonly scope: Scope.Scope
-  /** Serializes events, so that each event is emitted together with its state change. */
+  /** Makes sure that each event is emitted together with its state change, and that events do not overlap. */
   private readonly order = Semaphore.makeUnsafe(1)
   private attempt: Attempt
   private ending = false
   private idle = Deferred.makeUnsafe<void>()
-  /** Set if the run does not end as requested: the run's outcome. */
+  /** The run's outcome, if the run does not end as requested. */
   private verdict: Outcome | undefined = undefined
   private waits: Wait | undefined = undefined
-  /** Time of the last output, in ms of the monotonic clock. */
+  /** When the process last sent output, ms on the monotonic clock. */
   private heardAt = 0
   private noises = 0
 
@@ -193,12 +199,12 @@ class ClaudeRun {
       const text = `its session is open in process ${holder}: it continues with a copy`
       yield* this.tell(() => [{ _tag: "Notice", text }])
     }
-    // If `life` fails, the queue still ends, so that the reader does not wait forever.
+    // if `life` fails, the queue still ends, so that the reader does not wait forever
     yield* Effect.forkScoped(Effect.ensuring(this.life(pumps), Queue.end(this.queue)))
     return this.run
   })
 
-  /** Starts to read the process's output, and gives it the first turn. */
+  /** Starts to read the process's output, and sends the first turn to the process. */
   private readonly begin = Effect.gen({ self: this }, function* () {
     const { spec } = this.options
     const { input, program } = this.attempt
@@ -270,7 +276,7 @@ class ClaudeRun {
     return Effect.andThen(first, RunProcess.drainPlaced(program.stdout, program.ended, MAX_RECORD, take))
   }
 
-  /** Emits a checkpoint if the process is idle and has written much since the last checkpoint. */
+  /** Emits a checkpoint if the process is idle and has written much output since the last checkpoint. */
   private rests({ errors: err, given: seq, history, program, said, session, stream, taken: out }: Attempt) {
     const known = history === undefined && program.isDue(out, err) ? stream.known : undefined
     if (known === undefined) return []
@@ -279,7 +285,7 @@ class ClaudeRun {
     return [reached]
   }
 
-  /** Handles the output normally once everything that an earlier daemon had read has been replayed. */
+  /** Starts the normal handling of output, if everything that an earlier daemon had read has been replayed. */
   private caughtUp(attempt: Attempt, size: number): ReadonlyArray<RunEvent> {
     const { history, stream } = attempt
     if (history === undefined || size < history.size) return []
@@ -318,7 +324,7 @@ class ClaudeRun {
     return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   }
 
-  /** Sets the timeout for the CLI's next step. Restarts it if another step is expected than before. */
+  /** Sets the timeout for the CLI's next step. If another step is expected than before, the timeout starts again. */
   private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
     const { history, stream } = this.attempt
     const { waits } = stream
@@ -331,13 +337,13 @@ class ClaudeRun {
       this.heardAt = yield* Monotonic.now
       const begun = this.heardAt
       for (;;) {
-        // Before the CLI is ready, output does not prolong the timeout.
+        // until the CLI is ready, output does not extend the timeout
         const since = waits === "ready" ? begun : this.heardAt
         const rest = since + Duration.toMillis(limit) - (yield* Monotonic.now)
         if (rest <= 0) break
         yield* Effect.sleep(rest)
       }
-      // Runs in its own fiber, because its actions may interrupt the current one.
+      // needs its own fiber, because its actions may interrupt the current one
       yield* Effect.forkIn(this.lapsed(waits, limit), this.scope)
     })
     return Effect.asVoid(FiberHandle.run(this.timer, lapse))
@@ -388,7 +394,9 @@ class ClaudeRun {
     })
   }
 
-  /** Completes when Claude Code answers: it asks its provider whether the model exists. */
+  /**
+   * Changes the model or mode. Completes when Claude Code has answered: it asks its provider whether the model exists.
+   */
   private choose(kind: "model" | "mode", name: string): Effect.Effect<void, BackendError> {
     return Effect.callback<void, BackendError>((resume) => {
       const record = this.attempt.stream.choose(kind, name, (refusal) =>
@@ -421,7 +429,9 @@ class ClaudeRun {
       return this.watch
     })
 
-  /** The CLI cannot cancel a single call. The call is no longer awaited, so that the silence timeout applies. */
+  /**
+   * Stops waiting for a call, because the CLI cannot cancel a single call. From then on, the silence timeout applies.
+   */
   private readonly cancelCall = (callId: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.attempt.stream.forget(callId)
@@ -440,8 +450,7 @@ class ClaudeRun {
           )
         : Effect.void
     )
-    // After the end of its input, the CLI still finishes its work. Only an idle CLI is therefore left to exit by
-    // itself.
+    // when its input ends, the CLI still finishes its work, so only an idle CLI is left to exit by itself
     const leave = Effect.suspend(() =>
       stream.idle
         ? Effect.andThen(
@@ -454,7 +463,7 @@ class ClaudeRun {
     return Effect.asVoid(Effect.forkIn(gently, this.scope))
   })
 
-  /** Waits for the run's processes, and emits `Exited`. */
+  /** Waits until all processes of the run have ended, and emits `Exited`. */
   private readonly life = Effect.fnUntraced(
     { self: this },
     function* (this: ClaudeRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
@@ -475,7 +484,7 @@ class ClaudeRun {
     }
   )
 
-  /** Waits for the process's end, and ends an open turn. */
+  /** Waits until the process has ended, and ends an open turn. */
   private readonly over = Effect.fnUntraced(
     { self: this },
     function* (
@@ -529,7 +538,7 @@ class ClaudeRun {
 export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Run, BackendError, Context> {
   const scope = yield* Effect.scope
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
-  // Registered first, so it runs last when the scope closes: a remaining reader then sees the end.
+  // registered first, so that it runs last when the scope closes: a remaining reader then sees the end
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const timer = yield* FiberHandle.make()
   const { resume } = options.spec

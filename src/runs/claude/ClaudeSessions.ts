@@ -13,7 +13,7 @@ import { environment, Lookup } from "../process/ProcessTable.ts"
 /** The fields that agentd reads. */
 const Note = Schema.Struct({
   pid: Schema.Int,
-  /** Start of the process, in clock ticks since boot. */
+  /** When the process started, in clock ticks since boot. */
   procStart: Schema.NumberFromString,
   sessionId: Schema.String,
   cwd: Schema.optional(Schema.String),
@@ -21,11 +21,11 @@ const Note = Schema.Struct({
   kind: Schema.optional(Schema.String),
   /** True if the CLI keeps the process in reserve and nobody has begun a session in it. */
   spare: Schema.optional(Schema.Boolean),
-  /** Where the session runs: `cli` in a terminal, `sdk-…` if a program runs it. */
+  /** How the session was started: `cli` in a terminal, `sdk-…` by a program. */
   entrypoint: Schema.optional(Schema.String),
-  /** Start time in ms since the epoch. `statusUpdatedAt` has the same unit. */
+  /** When the session started, ms since the epoch. `statusUpdatedAt` has the same unit. */
   startedAt: Schema.optional(Schema.Finite),
-  /** `idle`, `busy`, `waiting`, `shell`; missing in the first moments. */
+  /** Status of the session: `idle`, `busy`, `waiting` or `shell`; missing in the first moments. */
   status: Schema.optional(Schema.String),
   waitingFor: Schema.optional(Schema.String),
   statusUpdatedAt: Schema.optional(Schema.Finite)
@@ -33,9 +33,9 @@ const Note = Schema.Struct({
 export type Note = typeof Note.Type
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Note))
 
-/** Maximum number of files that are read: each killed process leaves one behind. */
+/** Maximum number of files that are read. Each killed process leaves one behind. */
 const MAX_NOTES = 1_000
-/** Maximum size of a file, in bytes. A normal file has a few hundred bytes. */
+/** Maximum size of a file, bytes. A normal file has a few hundred bytes. */
 const MAX_BYTES = 64 * 1024
 
 /** Claude Code's folder, determined in the same way as Claude Code does. */
@@ -73,9 +73,9 @@ export const all = Effect.fnUntraced(function* (folder: string) {
 })
 
 /**
- * Finds a process outside this run that has the session open now, and returns its pid. Undefined: none is known. A
- * process that opens the session later is not noticed. The run's program can be a wrapper whose child is the CLI. Every
- * process with the run's AGENTD_RUN therefore counts as the run's own.
+ * Finds a process outside this run that has the session open now, and returns its pid. Undefined if none is known. A
+ * process that opens the session later is not noticed. The run's program can be a wrapper that starts the CLI, so every
+ * process with the run's AGENTD_RUN counts as the run's own.
  */
 export const holder = Effect.fnUntraced(function* (
   sessionId: string,

@@ -2,12 +2,12 @@
  * ClaudeStream: turns the records of one Claude Code process into run events. Pure: records in, events and answers out;
  * no clock, no process.
  *
- * Guarantees: a turn starts when the CLI reports that it took the input, and ends once. An own turn is one that the CLI
- * begins by itself, for example after a background command. It is opened, has calls and questions, and ends like any
- * other. An own turn never ends a turn that agentd gave: an input that arrives during the own turn takes it over. While
- * a subagent of a turn is working, an interim answer does not end the turn. A text is emitted once, although it arrives
- * both in pieces and as a whole. Every request of the CLI is answered; an unknown one is rejected. Unknown or malformed
- * records change nothing.
+ * Guarantees: a turn starts when the CLI reports that it has taken the input, and ends once. An own turn is one that
+ * the CLI begins by itself, for example after a background command. It is opened, has calls and questions, and ends
+ * like any other turn. The end of an own turn never ends a turn from agentd: if an input from agentd arrives during an
+ * own turn, its turn takes the own turn over. While a subagent of a turn is working, an interim answer does not end the
+ * turn. A text is emitted once, although it arrives both in pieces and as a whole. Every request of the CLI is
+ * answered; an unknown one is rejected. Unknown or malformed records change nothing.
  */
 import type { Decision, RunEvent } from "../Backend.ts"
 import { ClaudeBackground, type KnownBackground } from "./ClaudeBackground.ts"
@@ -25,16 +25,16 @@ export interface Heard {
   readonly says: ReadonlyArray<ClaudeRecord>
 }
 
-/** A note about a line written to the CLI; it contains no text of the line. */
+/** A note about a line that was written to the CLI. It contains no text from the line. */
 export type Note =
   | { readonly say: "turn"; readonly turnId: string; readonly uuid: string; readonly session: string }
   | { readonly say: "answer"; readonly callId: string; readonly behavior: Decision["behavior"] }
-  /** `request`: a request of agentd, with a number from `requests`. */
+  /** An interrupt, or a request from agentd. `request`: number of the request, counted by `requests`. */
   | { readonly say: "interrupt" | "request" }
-  /** A record that the stream itself had to send, in order. */
+  /** A record that the stream had to send by itself, in order. */
   | { readonly say: "reply" }
 
-/** The next step expected of the CLI: to become ready, to continue the turn, or to report on its subagents. */
+/** The next step that the CLI must take: become ready, continue the turn, or report on its subagents. */
 export type Wait = "ready" | "answer" | "report"
 
 interface Turn {
@@ -42,18 +42,18 @@ interface Turn {
   /** True if the CLI began the turn by itself. */
   readonly own: boolean
   /**
-   * True while the input waits to be taken and the CLI is still in an own turn. Events of that own turn count for this
-   * turn.
+   * True while the CLI is still in an own turn and has not taken the input yet. Events of that own turn then count for
+   * this turn.
    */
   takesIn: boolean
   /** Id of the turn's input in the protocol. Empty for an own turn. */
   readonly uuid: string
   taken: boolean
-  /** True if `TurnStarted` was emitted. */
+  /** True if `TurnStarted` has been emitted. */
   started: boolean
-  /** True if an interrupt of the turn was requested. */
+  /** True if an interrupt of the turn has been requested. */
   interrupted: boolean
-  /** The turn's last message, as far as it has been received. */
+  /** The last message of the turn, as far as it has arrived. */
   answer: string
   /** Text of the message before `answer`. */
   before: string
@@ -61,7 +61,7 @@ interface Turn {
   held: boolean
 }
 
-/** State of an idle process that is stored with a checkpoint, for a daemon that resumes the process. */
+/** State of an idle process. Stored with a checkpoint, for a daemon that resumes the process. */
 export interface KnownStream {
   readonly sessionId: string
   readonly lifecycle: boolean
@@ -77,10 +77,10 @@ export interface KnownStream {
   readonly background: KnownBackground
 }
 
-/** Maximum length, in characters, of the stored answer of an unfinished turn. */
+/** Maximum length of the stored answer of an unfinished turn, characters. */
 const MAX_ANSWER = 256 * 1024
 
-/** Modes in which Claude Code asks for fewer calls, or for none. */
+/** Modes in which Claude Code asks about fewer calls, or about none. */
 const UNASKED: ReadonlySet<string> = new Set(["acceptEdits", "auto", "bypassPermissions", "dontAsk"])
 
 const NEW: Omit<Turn, "turnId" | "uuid"> = {
@@ -94,7 +94,7 @@ const NEW: Omit<Turn, "turnId" | "uuid"> = {
   held: false
 }
 
-/** Returns the complete answer. The result may be empty, or only a part of the last message. */
+/** Returns the complete answer. The CLI's result is not enough: it can be empty, or only a part of the last message. */
 const wholeOf = (result: string, { answer, before }: Turn): string => {
   const said = answer === "" ? before : answer
   return said.includes(result.trim()) ? said : result
@@ -118,25 +118,28 @@ export class ClaudeStream {
   private opened: number
   /** The CLI's summary of the last task that ended: the reason for its next own turn. */
   private news: string
-  /** Id of the message that is being streamed, and number of emitted characters of its current block. */
+  /** Id of the message that is arriving, and number of characters of its current block that have been emitted. */
   private message: string
   private pieces: number
-  /** Number of emitted characters of the current block of thoughts. */
+  /** Number of characters of the current thinking block that have been emitted. */
   private thoughts: number
   private error = ""
   private resetsAt: number | undefined = undefined
   private requests: number
-  /** Requests of agentd that wait for the CLI's answer, by id. */
+  /** Requests from agentd that the CLI has not answered yet, by id. */
   private readonly asks = new Map<string, (refusal: string | undefined) => void>()
   private commands: string
-  /** Mode of the session. Empty until the session has had a mode in which calls run without approval. */
+  /** Mode of the session. Empty as long as the session has had no mode in which calls run without approval. */
   private mode = ""
-  /** The fault with which the last turn ended. */
+  /** The fault that ended the last turn. */
   fault: ClaudeFault.Fault | undefined = undefined
-  /** The CLI's error message from before it was ready. */
+  /** An error message that the CLI sent before it was ready. */
   complaint = ""
 
-  /** `given`: servers that agentd provides to the run. `known`: state of a process from its last checkpoint. */
+  /**
+   * Creates the stream. `given`: MCP servers that agentd provides to the run. `known`: state of the process at its last
+   * checkpoint.
+   */
   constructor(pid: number, given: ReadonlyArray<string> = [], known: Partial<KnownStream> = {}) {
     const {
       commands = "",
@@ -164,7 +167,7 @@ export class ClaudeStream {
     this.background = new ClaudeBackground(known.background)
   }
 
-  /** The state for a later daemon; undefined if a turn is active, or an answer of the CLI is awaited. */
+  /** The state for a later daemon; undefined if a turn is active or the CLI still has to answer a request. */
   get known(): KnownStream | undefined {
     if (!this.idle || this.calls.busy || this.asks.size > 0) return undefined
     const { commands, lifecycle, message, news, opened, pieces, requests, sessionId, thoughts } = this
@@ -173,7 +176,7 @@ export class ClaudeStream {
     return { ...words, background: background.known, calls: calls.known, usage: usage.known }
   }
 
-  /** Empty until the CLI is ready. */
+  /** Id of the session; empty until the CLI is ready. */
   get session(): string {
     return this.sessionId
   }
@@ -182,7 +185,7 @@ export class ClaudeStream {
     return this.up
   }
 
-  /** True if agentd gave the active turn, so that it takes no further input. */
+  /** True if the active turn came from agentd: it then takes no further input. */
   get given(): boolean {
     return this.turn !== undefined && !this.turn.own
   }
@@ -201,7 +204,10 @@ export class ClaudeStream {
     return this.turn?.interrupted === true
   }
 
-  /** Returns the next step expected of the CLI. Undefined: no step is due, a call is running, or the user was asked. */
+  /**
+   * Returns the step that the CLI must take next. Undefined if no step is due, a call is running, or the user was
+   * asked.
+   */
   get waits(): Wait | undefined {
     if (!this.up) return "ready"
     const { turn } = this
@@ -209,7 +215,7 @@ export class ClaudeStream {
     return turn.held && this.background.agents === 0 && !this.busy ? "report" : "answer"
   }
 
-  /** `blocks`: the input's files, in the form of the model's API. */
+  /** Starts a turn with this input. `blocks`: the input's files, in the form of the model's API. */
   give(turnId: string, uuid: string, input: string, blocks: ReadonlyArray<ClaudeRecord> = []): ClaudeRecord {
     const takesIn = this.turn !== undefined
     this.turn = { ...NEW, turnId, uuid, takesIn }
@@ -221,7 +227,10 @@ export class ClaudeStream {
     }
   }
 
-  /** Undefined: there is no turn, or the record is sent later, when the turn starts. */
+  /**
+   * The record that interrupts the turn; undefined if there is no turn, or if the record is sent later, when the turn
+   * starts.
+   */
   interrupt(): ClaudeRecord | undefined {
     const { turn } = this
     if (turn === undefined || turn.interrupted) return undefined
@@ -229,7 +238,7 @@ export class ClaudeStream {
     return turn.started || turn.takesIn ? this.request("interrupt") : undefined
   }
 
-  /** Undefined: the question is no longer open. */
+  /** The record that answers a question; undefined if the question is no longer open. */
   answer(callId: string, decision: Decision): ClaudeRecord | undefined {
     return this.calls.answer(callId, decision)
   }
@@ -258,23 +267,23 @@ export class ClaudeStream {
     }
   }
 
-  /** Undefined: no turn is active. */
+  /** Id of the active turn; undefined if no turn is active. */
   get turnId(): string | undefined {
     return this.turn?.turnId
   }
 
-  /** Ends the turn for a reason that did not come from the CLI. */
+  /** Ends the turn for a reason that the CLI did not report. */
   end(end: ClaudeFault.End): ReadonlyArray<RunEvent> {
     this.finish(end)
     return this.events.splice(0)
   }
 
-  /** Ends a turn whose subagents have ended, although the CLI has sent no report. */
+  /** Ends a turn whose subagents have ended, although the CLI has not reported on them. */
   settle(): ReadonlyArray<RunEvent> {
     return this.turn?.held === true ? this.end({ _tag: "Completed", output: this.turn.answer }) : []
   }
 
-  /** `now`: ms since the epoch. */
+  /** Handles a record. `now`: ms since the epoch. */
   take(record: ClaudeRecord, now: number): Heard {
     this.step(record, now)
     return { events: this.events.splice(0), says: this.says.splice(0) }
@@ -323,7 +332,9 @@ export class ClaudeStream {
     return { type: "control_request", request_id: `agentd-${++this.requests}`, request: { subtype, ...more } }
   }
 
-  /** `answered` gets the reason of a refusal. Undefined: the request succeeded. */
+  /**
+   * Requests another model or mode. `answered` gets the reason for a refusal, or undefined if the request succeeded.
+   */
   choose(kind: "model" | "mode", name: string, answered: (refusal: string | undefined) => void): ClaudeRecord {
     const record =
       kind === "model"
@@ -343,7 +354,7 @@ export class ClaudeStream {
         if (first) this.tell({ _tag: "Started", pid: this.pid, sessionId: this.sessionId })
         this.offers(texts(record, "slash_commands"))
         this.inMode(text(record, "permissionMode"))
-        // A CLI that does not report its inputs has taken the waiting input when it begins a turn.
+        // a CLI that does not report which inputs it takes has taken the waiting input when it begins a turn
         if (this.turn?.taken === true || !this.lifecycle) this.begin()
         if (!first) this.open(now)
         return
@@ -369,7 +380,7 @@ export class ClaudeStream {
     }
   }
 
-  /** Claude Code lists its commands with each turn; the list is emitted if it has changed. */
+  /** Handles the list of commands that Claude Code sends with each turn. It is emitted if it has changed. */
   private offers(names: ReadonlyArray<string>): void {
     const told = names.join(" ")
     if (told === this.commands) return
@@ -378,7 +389,10 @@ export class ClaudeStream {
     this.tell({ _tag: "Offers", ...AgentOptions.bounded({ commands }) })
   }
 
-  /** Emits a change to a mode in which calls run without approval, and the changes after it. */
+  /**
+   * Emits the mode if it changes to one in which calls run without approval. After that, emits every change of the
+   * mode.
+   */
   private inMode(id: string): void {
     const isUnasked = UNASKED.has(id)
     if (id === this.mode || (!isUnasked && this.mode === "")) return
@@ -396,7 +410,7 @@ export class ClaudeStream {
 
   private limited(info: ClaudeRecord): void {
     const told = ClaudeWindows.of(info)
-    // Without a rejection, the reset time of a window must not count as the end of a limit.
+    // if no request was rejected, the reset time of a window must not be used as the end of a limit
     this.resetsAt = told.rejected?.until
     if (told.windows.length > 0 || told.rejected !== undefined) this.tell({ _tag: "Windows", ...told })
     const status = text(info, "status")
@@ -426,7 +440,7 @@ export class ClaudeStream {
     const why = isWoken ? "a wake-up that it had scheduled is due" : oneLine(this.news) || "it goes on by itself"
     this.news = ""
     this.error = ""
-    // If only a subagent is active, no result of the main chain will come.
+    // if only a subagent is active, no result for the turn itself will come
     this.turn = { ...NEW, turnId, uuid: "", own: true, taken: true, started: true, held: !this.busy }
     this.tell({ _tag: "TurnOpened", turnId, why })
   }
@@ -500,7 +514,7 @@ export class ClaudeStream {
     }
   }
 
-  /** Handles the beginning of a message: a new message begins a new answer. */
+  /** Handles the beginning of a message, which begins a new answer. */
   private heading(id: string): void {
     if (id === this.message) return
     this.message = id
@@ -515,7 +529,7 @@ export class ClaudeStream {
   private assistant(record: ClaudeRecord, main: boolean, now: number): void {
     const message = inner(record, "message")
     const error = text(record, "error")
-    // The text of an error comes again with the result.
+    // the text of an error is also in the result
     if (error !== "" || record["is_api_error_message"] === true) {
       if (main) this.error = error
       return
@@ -523,7 +537,7 @@ export class ClaudeStream {
     this.tell(...this.usage.message(message))
     if (main) this.heading(text(message, "id"))
     for (const block of list(message, "content")) {
-      // Before the CLI is ready it has no turn.
+      // the CLI has no turn before it is ready
       if (block["type"] === "tool_use" && this.up) {
         this.acts(now)
         this.tell(...this.calls.called(text(block, "id"), text(block, "name"), block["input"]))
@@ -562,7 +576,7 @@ export class ClaudeStream {
     const { turn } = this
     if (turn === undefined) return
     if (!this.concerns(record, turn)) {
-      // The result ends the own turn that the given turn has taken over.
+      // the result ends the own turn that the turn from agentd has taken over
       if (turn.takesIn) this.calls.clear()
       turn.takesIn = false
       return
@@ -577,9 +591,9 @@ export class ClaudeStream {
   }
 
   /**
-   * Whether a result belongs to the active turn. Results of own turns have an origin. While a given turn waits for its
-   * subagents (`held`), such a result is its report. A result that names its inputs belongs only to the turn of these
-   * inputs. A late result of an earlier turn therefore ends no turn.
+   * Whether a result belongs to the active turn. Results of own turns have an origin. While a turn from agentd waits
+   * for its subagents (`held`), such a result is the report on them. If a result names its inputs, it belongs only to
+   * the turn of these inputs, so a late result of an earlier turn ends no turn.
    */
   private concerns(record: ClaudeRecord, turn: Turn): boolean {
     const inputs = texts(record, "user_message_uuids")
@@ -603,7 +617,10 @@ export class ClaudeStream {
     this.tell(...this.calls.asked(requestId, request))
   }
 
-  /** After an interrupt of a turn in which only subagents worked, the CLI sends nothing but this answer. */
+  /**
+   * Handles the CLI's answer to a request. After an interrupt of a turn in which only subagents worked, the CLI sends
+   * nothing else.
+   */
   private responded(response: ClaudeRecord): void {
     const id = text(response, "request_id")
     const answered = this.asks.get(id)

@@ -5,7 +5,7 @@ import type { Question } from "../Question.ts"
 import type { ToolStatus } from "../Backend.ts"
 import { type ClaudeRecord, inner, list, text } from "./ClaudeRecord.ts"
 
-/** Tools without side effects, which also send nothing to other machines. */
+/** Tools that have no side effects and send nothing to other machines. */
 const READ_ONLY: ReadonlySet<string> = new Set([
   "Read",
   "Glob",
@@ -25,10 +25,10 @@ const READ_ONLY: ReadonlySet<string> = new Set([
 
 export const isReadOnly = (tool: string): boolean => READ_ONLY.has(tool)
 
-/** Maximum length of a call's output that is passed on, in characters. */
+/** Maximum length of a call's output that is passed on, characters. */
 const MAX_OUTPUT = 256 * 1024
 
-/** A result's content is a text or a list of blocks. */
+/** The content of a result, which is a string or a list of blocks. */
 export const outputOf = (block: ClaudeRecord): string => {
   const content = block["content"]
   const whole =
@@ -40,7 +40,10 @@ export const outputOf = (block: ClaudeRecord): string => {
   return whole.length <= MAX_OUTPUT ? whole : `${whole.slice(0, MAX_OUTPUT)} …`
 }
 
-/** `refused`: true if our answer denied the call. `meta`: more details than in the block, if available. */
+/**
+ * Status of a call's result. `refused`: true if agentd's answer denied the call. `meta`: more details than the block
+ * contains, if available.
+ */
 export const statusOf = (
   block: ClaudeRecord,
   meta: ClaudeRecord | undefined,
@@ -62,7 +65,7 @@ const MAX_QUESTION = 1_000
 const MAX_OPTION = 300
 const MAX_QUESTIONS = 8
 
-/** Empty for any tool other than `ASKS`. */
+/** The questions of a call; empty for any tool other than `ASKS`. */
 export const questionsOf = (tool: string, input: ClaudeRecord): ReadonlyArray<Question> =>
   tool === ASKS
     ? list(input, "questions")
@@ -97,7 +100,7 @@ export interface Plan {
   readonly text: string
 }
 
-/** In plan mode, the CLI writes the plan to a separate file. */
+/** The newest plan after a tool call. In plan mode, the CLI writes the plan to a separate file. */
 export const planAfter = (plan: Plan | undefined, tool: string, given: unknown): Plan | undefined => {
   if (tool !== "Write" && tool !== "Edit") return plan
   const input = inner({ given }, "given")
@@ -110,7 +113,7 @@ export const planAfter = (plan: Plan | undefined, tool: string, given: unknown):
     : plan
 }
 
-/** Why the CLI asks, as a text for the user. Empty: it gives no reason. */
+/** The CLI's reason for requesting approval; empty if it gives none. */
 export const reasonOf = (request: ClaudeRecord): string => {
   const input = inner(request, "input")
   switch (text(request, "tool_name")) {

@@ -2,10 +2,10 @@
  * ClaudeUsage: turns the usage that Claude Code reports into differences. Pure.
  *
  * Guarantees: no token and no cost is emitted twice, however often a message's usage is repeated. Usage is counted by
- * message id, and only the increase is emitted. Tokens are emitted when a request to the model has ended, those of
- * subagents when they are reported. Usage that an interrupt cut off is emitted at the turn's end. The cost comes with
- * the result. The sums of a result can include earlier processes of the session, and can lack requests that were cut
- * off. Usage since the last result is therefore taken from the field that reports exactly that, if it exists.
+ * message id, and only the increase is emitted. Tokens are emitted when a request to the model has ended; the tokens of
+ * subagents, when they are reported. The usage of an interrupted request is emitted at the turn's end. The cost comes
+ * with the result. The sums of a result can include earlier processes of the session, and can lack requests that were
+ * cut off. Usage since the last result is therefore taken from the field that reports exactly that, if it exists.
  */
 import type { RunEvent } from "../Backend.ts"
 import { type ClaudeRecord, inner, number, text } from "./ClaudeRecord.ts"
@@ -26,7 +26,7 @@ interface Message {
   told: Tokens
 }
 
-/** State of the usage that is stored with a checkpoint, for a daemon that resumes the process. */
+/** State of the usage. Stored with a checkpoint, for a daemon that resumes the process. */
 export interface KnownUsage {
   readonly messages: ReadonlyArray<readonly [string, Message]>
   readonly coming: string
@@ -36,7 +36,7 @@ export interface KnownUsage {
   readonly usd: number
 }
 
-/** Maximum number of messages whose usage is remembered since the last result. */
+/** Maximum number of messages whose usage is kept since the last result. */
 const MAX_MESSAGES = 256
 const MAX_MODELS = 32
 
@@ -78,7 +78,7 @@ const modelsOf = (models: ClaudeRecord): ReadonlyMap<string, Spent> =>
       })
   )
 
-/** Returns the increase of a sum. A sum that became smaller was counted from zero again. */
+/** Returns by how much a sum has grown. A sum that became smaller was counted from zero again. */
 const since = (sum: number, before: number) => (sum < before ? sum : sum - before)
 
 const add = (a: Tokens, b: Tokens): Tokens => each((field) => a[field] + b[field])
@@ -96,14 +96,14 @@ const eventOf = (model: string, { input, output, read, write }: Tokens, usd: num
 })
 
 export class ClaudeUsage {
-  /** Usage of messages since the last result, by message id. */
+  /** Usage of the messages since the last result, by message id. */
   private readonly messages: Map<string, Message>
-  /** Id of the main chain's message that is being streamed. */
+  /** Id of the message that is arriving, without messages of subagents. */
   private coming: string
   private unnamed: number
-  /** Emitted tokens since the last result, by model. */
+  /** Tokens that were emitted since the last result, by model. */
   private readonly told: Map<string, Tokens>
-  /** Sums of the last result, by model. */
+  /** The sums in the last result, by model. */
   private sums: ReadonlyMap<string, Spent>
   private usd: number
 
@@ -121,7 +121,7 @@ export class ClaudeUsage {
     return { coming, messages: [...messages], sums: [...sums], told: [...told], unnamed, usd }
   }
 
-  /** Handles a `stream_event` of the main chain. */
+  /** Handles a `stream_event` that does not come from a subagent. */
   streamed(event: ClaudeRecord): ReadonlyArray<RunEvent> {
     if (event["type"] === "message_start") {
       const message = inner(event, "message")

@@ -22,11 +22,11 @@ const windowOf = (name: string, record: ClaudeRecord): UsageWindow | undefined =
   }
 }
 
-/** `info`: the record's `rate_limit_info`. */
+/** The windows in a record. `info`: the record's `rate_limit_info`. */
 export const of = (info: ClaudeRecord): ToldWindows => {
   const each = inner(info, "unifiedWindows")
   const counts = text(info, "rateLimitType")
-  // The top-level status is the account's. It can be allowed although one of the account's windows is used up.
+  // the status at the top level is that of the account, which can be allowed although one window is used up
   const records = new Map(Object.keys(each).map((name) => [name, inner(each, name)]))
   if (!records.has(counts)) records.set(counts, info)
   const windows = [...records].slice(0, MAX_WINDOWS).flatMap(([name, record]) => windowOf(name, record) ?? [])
