@@ -4,12 +4,12 @@
  *
  * Guarantees: `Started` is sent once the program has run for `readyAfter`, or has succeeded sooner. A program that
  * fails sooner never started. `Delta` is sent for each line of output, even before `Started`. `Exited` is sent once, as
- * the last event, when no process of the run is left. Processes that the program leaves behind are ended first, with
- * the grace period.
+ * the last event, when all processes of the run have ended. Processes that the program leaves behind are ended first,
+ * with the grace period.
  *
  * The program sees AGENTD_RUN, AGENTD_STORE and AGENTD_AGENT. AGENTD_PROMPT_FILE is set if the prompt is in a file: by
- * config, or because it is too long for an argument. AGENTD_FILES is set if files come with the prompt: their paths,
- * one per line. With `shell`, "$1" is the prompt or the path of its file.
+ * config, or because it is too long for an argument. AGENTD_FILES is set if files come with the prompt; it contains
+ * their paths, one per line. With `shell`, "$1" is the prompt or the path of its file.
  */
 import { type Cause, Effect, Fiber, type FileSystem, Queue, Semaphore, Stream } from "effect"
 import * as path from "node:path"
@@ -32,11 +32,11 @@ import * as GatewayMeter from "../GatewayMeter.ts"
 import * as ConfinedSpawn from "../sandbox/ConfinedSpawn.ts"
 import { services } from "../CapturedServices.ts"
 
-/** Meanings of an exit code besides success and error. */
+/** What an exit code can mean besides success and error. */
 export type ExitClass = "quota" | "overflow" | "held" | "auth"
 
 export interface CommandConfig extends Config.CommandBackend {
-  /** Maximum length of a line, in characters. A longer line is split into marked pieces. Default 16,384. */
+  /** Maximum length of a line, characters. A longer line is split into marked pieces. By default 16,384. */
   readonly maxLine?: number | undefined
   /** Exit codes with a more precise meaning than "failed": `{ "75": "quota" }`. */
   readonly exitCodes?: { readonly [code: string]: ExitClass } | undefined
@@ -47,7 +47,7 @@ export interface CommandConfig extends Config.CommandBackend {
 /** Maximum number of unread events. If the queue is full, the program's pipe fills up and the program waits. */
 const CAPACITY = 256
 const MAX_LINE = 16_384
-/** Maximum bytes of one argument (system limit). */
+/** Maximum size of one argument, bytes (a limit of the system). */
 const MAX_ARGUMENT = 128 * 1024 - 1
 
 const config = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
@@ -59,7 +59,7 @@ const argvOf = ({ argv, shell, wrap }: CommandConfig, last: ReadonlyArray<string
   return wrap === undefined ? plain : wrap(plain)
 }
 
-/** Puts the files that come with a prompt into a folder of the run, and adds their paths to the prompt. */
+/** Puts the files of a prompt into a folder of the run, and adds their paths to the prompt. */
 const handed = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
   const { found, gone } = yield* (yield* FileContents.reader)(spec.files)
   if (found.length === 0) return { folder: undefined, paths: [], prompt: FileContents.withLines(spec.prompt, gone) }
@@ -69,7 +69,7 @@ const handed = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
   return { folder, paths, prompt: FileContents.withLines(spec.prompt, [...lines, ...gone]) }
 })
 
-/** Joins the paths, one per line, as many as fit into one variable. The prompt names all of them. */
+/** Joins as many paths as fit into one variable, one per line. The prompt names all of them. */
 const listed = (paths: ReadonlyArray<string>): string => {
   let size = "AGENTD_FILES=".length
   return paths.filter((one) => (size += Buffer.byteLength(one) + 1) < MAX_ARGUMENT).join("\n")
@@ -103,7 +103,7 @@ const enclosed = (
   keeps: true
 })
 
-/** The command and the enclosure of a run, without its prompt. */
+/** The command of a run and how it is confined, without the prompt. */
 export const outlined = (command: CommandConfig, host: Host, spec: RunSpec) => {
   const argv = argvOf(command, []) ?? [""]
   const file = command.promptBy === "file" ? "" : undefined
@@ -149,7 +149,7 @@ const oneLine = (text: string) =>
     .trim()
     .slice(0, 500)
 
-/** Pure. `said`: the last line on standard error. */
+/** The outcome of a program that has ended. Pure. `said`: its last line on standard error. */
 export const outcomeOf = (status: ExitStatus, said: string, exitCodes: CommandConfig["exitCodes"] = {}): Outcome => {
   if (status.signal === null && status.code === null) return { _tag: "Uncounted", reason: "lost" }
   if (status.signal !== null) return { _tag: "Error", detail: `killed by ${status.signal}` }
@@ -165,7 +165,7 @@ export const outcomeOf = (status: ExitStatus, said: string, exitCodes: CommandCo
 
 type Events = Queue.Queue<RunEvent, Cause.Done>
 
-/** Turns the program's output into events. `drained`: waits for all output. `isUp`: whether `Started` was sent. */
+/** Turns the program's output into events. `drained`: waits for all output. `isUp`: whether `Started` has been sent. */
 const output = Effect.fnUntraced(function* (
   program: RunProcess.RunProcess,
   limit: number,
@@ -175,14 +175,14 @@ const output = Effect.fnUntraced(function* (
   const { before, ended, isKept } = program
   const { err = 0, out = 0 } = before?.point ?? {}
   let said = Checkpoint.of<string>(program)?.state ?? ""
-  /** Bytes that the program had written before it was resumed, and that are not reported again yet. */
+  /** Number of bytes that the program wrote before it was resumed and that have not been reported again yet. */
   const left = { out: before === undefined || before.out === out ? 0 : before.out, err: 0 }
   if (before !== undefined && before.err !== err) left.err = before.err
-  /** Bytes reported so far, up to the end of a line. */
+  /** Number of bytes that have been reported, up to the end of a line. */
   const told = { out, err }
   /** Serializes events, so that a checkpoint covers exactly the events emitted before it. */
   const order = Semaphore.makeUnsafe(1)
-  /** Emits a checkpoint if enough was written since the last one. */
+  /** Emits a checkpoint if enough output was written since the last one. */
   const point = Effect.suspend(() => {
     const isAgain = left.out > 0 || left.err > 0
     if (isAgain || !isUp() || !program.isDue(told.out, told.err)) return Effect.void
@@ -230,7 +230,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     const up = Effect.map(Queue.offer(queue, { _tag: "Started", pid: program.pid }), () => void (isUp = true))
     return order.withPermit(Effect.andThen(up, point))
   })
-  /** Suppresses `Started` for a run that agentd ends. */
+  /** Makes sure that `Started` is not sent for a run that agentd ends. */
   const stopping = <A>(how: Effect.Effect<A>) => Effect.suspend(() => ((silent = true), how))
 
   const ready = yield* Effect.forkScoped(Effect.andThen(Effect.sleep(command.readyAfter), started))

@@ -1,20 +1,21 @@
 /**
  * Conformance: checks whether a program fulfils the contract of docs/exec-backend.md, for the program's author.
  *
- * Guarantees: Each check starts its own process, so a failed check does not affect the next. No process is left when
- * its check ends. The description of an unexpected exit includes the program's last line on standard error.
+ * Guarantees: Each check starts its own process, so a failed check does not affect the next. When a check ends, all
+ * processes of the check have ended. The description of an unexpected exit includes the program's last line on standard
+ * error.
  */
 import { Duration, Effect, Queue, Result, Schema } from "effect"
 import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as ExecRecord from "./ExecRecord.ts"
 
-/** Prompts for the checks. A model may need other prompts than the defaults. */
+/** Prompts that the checks use. A model may need other prompts than the defaults. */
 export interface Prompts {
   readonly hello: string
-  /** Makes the program use a tool that needs an approval. */
+  /** Prompt that makes the program use a tool that needs an approval. */
   readonly asks: string
-  /** Keeps the program busy for some seconds. */
+  /** Prompt that keeps the program busy for some seconds. */
   readonly long: string
 }
 
@@ -40,14 +41,14 @@ export interface Outcome {
 }
 
 class Broken extends Schema.TaggedError<Broken>()("Broken", { message: Schema.String }) {}
-/** The program did not do what the check needs, so the check has no result. */
+/** The program did not do what the check requires, so the check has no result. */
 class Untried extends Schema.TaggedError<Untried>()("Untried", { message: Schema.String }) {}
 
 const broken = (message: string) => Effect.fail(new Broken({ message }))
 
 type Heard = ExecRecord.Read | { readonly _tag: "Ended"; readonly words: string }
 
-/** How long a check waits to verify that the program does not act too early. */
+/** How long a check waits to see that the program does not act too early. */
 const QUIET = "400 millis"
 const MAX_RECORD = 8 * 1024 * 1024
 
@@ -89,7 +90,7 @@ const talk = Effect.fnUntraced(function* (options: Options, session: string | nu
   const { heard, program } = yield* begun(options)
   const tell = (told: ExecRecord.Told | { readonly type: string }) => program.write(`${JSON.stringify(told)}\n`)
 
-  /** `what` describes the expected record in error messages. */
+  /** Waits for the next record. `what` describes the expected record in error messages. */
   const next = (what: string): Effect.Effect<ExecRecord.Said, Broken> =>
     Queue.take(heard).pipe(
       Effect.timeoutOrElse({
@@ -126,16 +127,16 @@ type Talk = Effect.Success<ReturnType<typeof talk>>
 interface Worked {
   readonly end: "done" | "interrupted"
   readonly output: string
-  /** Status of each call that asked for an approval. */
+  /** Status of each call that requested an approval. */
   readonly results: ReadonlyArray<ExecRecord.Named<"result">["status"]>
 }
 
 interface Turn {
   readonly id: string
   readonly text: string
-  /** Whether calls that ask for an approval are allowed. Default: true. */
+  /** Whether calls that request an approval are allowed; by default true. */
   readonly allows?: boolean
-  /** Record that is sent once the turn has begun. */
+  /** Record that is sent to the program once the turn has begun. */
   readonly once?: ExecRecord.Told
 }
 
@@ -200,7 +201,7 @@ const answered = Effect.fnUntraced(function* (talk: Talk, id: string, text: stri
   if (end !== "done") return yield* broken(`it sent "${end}" for a turn that was not interrupted`)
 })
 
-/** Returns the status of the first call that asked for an approval. If no call asked, the check is skipped. */
+/** Returns the status of the first call that requested an approval. If no call did, the check is skipped. */
 const asked = Effect.fnUntraced(function* (talk: Talk, allows: boolean, prompts: Prompts) {
   const { results } = yield* turn(talk, { id: "asks", text: prompts.asks, allows })
   const [first] = results
@@ -312,7 +313,7 @@ const CHECKS: ReadonlyArray<{
   }
 ]
 
-/** Runs all checks one after the other. `told` receives the outcome of each check when that check ends. */
+/** Runs all checks, one after another. `told` receives the outcome of each check when that check ends. */
 export const suite = (options: Options, told: (outcome: Outcome) => Effect.Effect<void>) =>
   Effect.forEach(CHECKS, ({ name, run }) =>
     Effect.gen(function* () {

@@ -1,10 +1,10 @@
 /**
  * ExecBackend: runs any program that exchanges agentd's own records over its standard input and output
- * (docs/exec-backend.md). One process is one session. It takes one turn after the other, asks before it uses a tool,
+ * (docs/exec-backend.md). One process is one session. It takes one turn after another, asks before it uses a tool,
  * and can be interrupted within a turn.
  *
  * Guarantees: Those of ExecRun. The program runs under RunProcess, so every process that it starts ends with the run.
- * It is confined, limited and resumed after a restart of the daemon like any other backend's program.
+ * Like the program of any other backend, it is confined, limited, and resumed after a restart of the daemon.
  */
 import { Effect, type FileSystem } from "effect"
 import * as path from "node:path"
@@ -47,7 +47,7 @@ const start = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Hos
   return GatewayMeter.metered(run, enclosure.passed)
 })
 
-/** Whether the program was sent at least its start record and its first turn. */
+/** Whether the program was sent its start record and its first turn. */
 const isBegun = (runId: string) =>
   KeptProcess.isHeldWith(runId, (inputs, point) => point !== undefined || inputs.length > 1)
 

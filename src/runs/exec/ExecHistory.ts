@@ -1,9 +1,9 @@
 /**
  * ExecHistory: merges the inputs that an earlier daemon sent to an external program with that program's output.
  *
- * Each line that was sent to the program has a note: its kind, and how much of the program's output had been processed
- * when the line was sent. Guarantees: A note contains no text of the user or an agent. The stream gets all inputs and
- * outputs in their original order.
+ * Each line that was sent to the program is stored with a note: its kind, and how much of the program's output had been
+ * processed when the line was sent. Guarantees: A note contains no text from the user or an agent. The stream gets all
+ * inputs and outputs in their original order.
  */
 import type { RunEvent } from "../Backend.ts"
 import * as InputRecords from "../process/InputRecords.ts"
@@ -31,7 +31,7 @@ export class ExecHistory {
     return InputRecords.noteOf(note, at)
   }
 
-  /** Applies the inputs to the stream that were sent before the output up to `end` was processed. */
+  /** Applies inputs to the stream: those that an earlier daemon sent before it had processed the output up to `end`. */
   upTo(end: number): ReadonlyArray<RunEvent> {
     const events: Array<RunEvent> = []
     for (let [note] = this.notes; note !== undefined && note.at < end; [note] = this.notes) {

@@ -87,7 +87,7 @@ export const read = (line: string): Read => {
     : { _tag: "Said", said: result.success }
 }
 
-/** A file that comes with a turn, with the path where the program can read it. */
+/** A file that belongs to a turn, with the path where the program can read the file. */
 export interface TurnFile {
   readonly name: string
   readonly type: string
@@ -102,7 +102,7 @@ export type Told =
       readonly agent: string
       readonly run: string
       readonly cwd: string
-      /** The session to resume; `fork`: resume a copy. Null: a new session. */
+      /** The session to resume; null for a new session. `fork`: resume a copy. */
       readonly session: string | null
       readonly fork: boolean
       readonly mcp: { readonly [name: string]: { readonly argv: ReadonlyArray<string>; readonly env: object } }

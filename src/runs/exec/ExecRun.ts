@@ -3,8 +3,8 @@
  *
  * Guarantees: A slow reader of the events slows the program down. A program that does not read its input does not block
  * the daemon. A program that is not ready in time, or is silent for too long in a turn, is ended. Each step of ending a
- * run has a time limit: the turn, the end of the input, SIGTERM, SIGKILL. `Exited` is the last event, sent when no
- * process of the run is left. A run survives the daemon, and the next daemon knows everything that was sent and
+ * run has a time limit: the turn, the end of the input, SIGTERM, SIGKILL. `Exited` is the last event, sent when all
+ * processes of the run have ended. A run survives the daemon, and the next daemon knows everything that was sent and
  * received.
  */
 import { type Cause, Deferred, Duration, Effect, Fiber, FiberHandle, Queue, Scope, Semaphore, Stream } from "effect"
@@ -29,7 +29,7 @@ export interface Options {
   readonly folder: FileContents.Folder
 }
 
-/** State of an idle program at a checkpoint. */
+/** State of an idle program. Stored with a checkpoint. */
 interface Rest {
   readonly session?: string
   readonly said: string
@@ -39,13 +39,13 @@ interface Rest {
 const CAPACITY = 256
 /** Maximum number of records that wait until the program reads them. */
 const INPUTS = 256
-/** Maximum length of a record, in characters. */
+/** Maximum length of a record, characters. */
 const MAX_RECORD = 8 * 1024 * 1024
 const MAX_LINE = 16_384
 const MAX_SAID = 4_096
 /** Maximum number of invalid lines that are reported. */
 const NOISES = 10
-/** How long the program may take to exit after the end of its input. */
+/** How long the program may take to exit after its input is closed. */
 const END_GRACE: Duration.Duration = Duration.seconds(3)
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
@@ -62,22 +62,22 @@ class ExecRun {
   private readonly parts: Parts
   private readonly stream: ExecStream
   private history: ExecHistory | undefined
-  /** Serializes events, so that each event is sent together with its state change. */
+  /** Makes sure that each event is sent together with its state change, and that events do not overlap. */
   private readonly order = Semaphore.makeUnsafe(1)
   private ending = false
   private idle = Deferred.makeUnsafe<void>()
-  /** Set if the run does not end as requested: the run's outcome. */
+  /** The run's outcome, if the run does not end as requested. */
   private verdict: Outcome | undefined = undefined
   private waits: Wait = undefined
-  /** When the program last sent output, in ms of the monotonic clock. */
+  /** When the program last sent output, ms on the monotonic clock. */
   private heardAt = 0
   private noises = 0
-  /** Number of processed bytes: of standard output up to the end of the last record, and of standard error. */
+  /** How many bytes have been processed: of standard output up to the end of the last record, and of standard error. */
   private taken: number
   private errors: number
   /** Number of inputs that were sent to the program. */
   private given: number
-  /** The program's last lines on standard error. */
+  /** The last lines that the program wrote to standard error. */
   private said: string
 
   constructor(options: Options, parts: Parts) {
@@ -122,7 +122,7 @@ class ExecRun {
     if (Queue.offerUnsafe(this.parts.input, line)) this.given++
   }
 
-  /** Called after the stream's state has changed: wakes up waiters, and sets the timer. */
+  /** Called after the stream's state has changed: wakes the code that waits for a change, and sets the timer. */
   private readonly turned: Effect.Effect<void> = Effect.suspend(() => {
     const { fault, turnId } = this.stream
     if (turnId === undefined) Deferred.doneUnsafe(this.idle, Effect.void)
@@ -159,7 +159,7 @@ class ExecRun {
     )
   })
 
-  /** Returns a checkpoint if the program is idle and has written much since the last checkpoint. */
+  /** Returns a checkpoint if the program is idle and has written much output since the last checkpoint. */
   private get rests(): ReadonlyArray<RunEvent> {
     const { errors: err, given: seq, history, said, stream, taken: out } = this
     const isAtRest = history === undefined && stream.isUp && stream.turnId === undefined
@@ -208,7 +208,7 @@ class ExecRun {
     return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   })
 
-  /** Sets the timer for the next record. If another record is expected than before, the time starts now. */
+  /** Sets the timer for the next record. If another record is expected than before, the timer starts again. */
   private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
     const { waits } = this.stream
     if (waits === this.waits || this.history !== undefined) return Effect.void
@@ -220,13 +220,13 @@ class ExecRun {
       const begun = yield* Monotonic.now
       this.heardAt = begun
       for (;;) {
-        // before "ready", other output does not restart the time
+        // until "ready" arrives, other output does not restart the timer
         const since = waits === "ready" ? begun : this.heardAt
         const rest = since + Duration.toMillis(limit) - (yield* Monotonic.now)
         if (rest <= 0) break
         yield* Effect.sleep(rest)
       }
-      // in another fiber, because `lapsed` can interrupt this one
+      // needs its own fiber, because `lapsed` can interrupt this one
       yield* Effect.forkIn(this.lapsed(waits, limit), this.parts.scope)
     })
     return Effect.asVoid(FiberHandle.run(this.parts.timer, lapse))
@@ -275,7 +275,8 @@ class ExecRun {
     })
 
   /**
-   * Stops waiting for the call, because the protocol has no record that ends one call. The silence limit applies again.
+   * Stops waiting for a call, because the protocol has no record that ends one call. From then on, the silence limit
+   * applies again.
    */
   private readonly cancelCall = (callId: string): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -303,7 +304,7 @@ class ExecRun {
     )
   })
 
-  /** Waits for the end of the process, and ends a turn that is still open. */
+  /** Waits until the process has ended, and ends a turn that is still open. */
   private readonly life = Effect.fnUntraced(
     { self: this },
     function* (this: ExecRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
@@ -344,8 +345,8 @@ class ExecRun {
 }
 
 /**
- * `queue`: acquired before everything else, so that it ends last when the scope closes. A reader therefore always sees
- * an end.
+ * Starts the run. `queue`: acquired before everything else, so that it ends last when the scope closes. A reader
+ * therefore always sees an end.
  */
 export const make = Effect.fnUntraced(function* (options: Options, queue: Parts["queue"]) {
   const scope = yield* Effect.scope

@@ -12,16 +12,16 @@ import * as Failing from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
 import * as ExecRecord from "./ExecRecord.ts"
 
-/** Why a turn failed, and how the run ends because of it. */
+/** Why a turn failed, and how the run ends because of that. */
 export interface Fault {
   readonly errorType: string
   readonly message: string
   readonly retry: boolean
-  /** Undefined: the run can still take the next turn. */
+  /** The run's outcome; undefined if the run can still take the next turn. */
   readonly outcome: Outcome | undefined
 }
 
-/** The record that the program must send next. Undefined: agentd is not waiting for the program. */
+/** The record that the program must send next; undefined if agentd is not waiting for the program. */
 export type Wait = "ready" | "answer" | undefined
 
 interface Turn {
@@ -33,18 +33,18 @@ interface Turn {
    */
   readonly own?: "named" | "calls" | undefined
   interrupted: boolean
-  /** The turn's text since its last call. */
+  /** The turn's text since its last call to a tool. */
   answer: string
-  /** True after a call: the next text begins a new answer. */
+  /** True after a call: text that follows begins a new answer. */
   hasCalled: boolean
 }
 
 const NEW: Pick<Turn, "answer" | "hasCalled" | "interrupted"> = { interrupted: false, answer: "", hasCalled: false }
 
-/** Maximum length of the stored answer of an unfinished turn, in characters. */
+/** Maximum length of the stored answer of an unfinished turn, characters. */
 const MAX_ANSWER = 256 * 1024
 
-/** Errors that are not caused by the agent itself. */
+/** Types of errors that the agent itself does not cause. */
 const OUTSIDE: ReadonlySet<string> = new Set([
   "auth",
   "billing",
@@ -71,12 +71,12 @@ export const faultOf = ({ error, message, remedy, retry }: ExecRecord.Named<"err
 
 export class ExecStream {
   private readonly pid: number
-  /** The session that the program was asked to resume. */
+  /** Id of the session that the program was asked to resume. */
   private readonly resumes: string | undefined
   private readonly readOnly: ReadonlySet<string>
   private up: boolean
   private turn: Turn | undefined = undefined
-  /** Calls without a result. The value is true while the call waits for an answer. */
+  /** Calls without a result. The value is true if the call waits for an answer. */
   private readonly calls = new Map<string, boolean>()
   /** Ids of all calls so far. An id must be unique within the run. */
   private readonly named = new Set<string>()
@@ -85,8 +85,8 @@ export class ExecStream {
   fault: Outcome | undefined = undefined
 
   /**
-   * `readOnly`: tools that are assumed to have no side effects. `rest`: set if the stream continues from a checkpoint,
-   * with the session id at that checkpoint.
+   * Creates the stream. `readOnly`: tools that are assumed to have no side effects. `rest`: set if the stream continues
+   * from a checkpoint; contains the session id at that checkpoint.
    */
   constructor(pid: number, resumes: string | undefined, readOnly: ReadonlyArray<string>, rest?: { session?: string }) {
     this.pid = pid
@@ -100,7 +100,7 @@ export class ExecStream {
     return this.up
   }
 
-  /** Undefined: no turn is active. */
+  /** Id of the active turn; undefined if no turn is active. */
   get turnId(): string | undefined {
     return this.turn?.turnId
   }
@@ -109,7 +109,7 @@ export class ExecStream {
     return this.turn?.interrupted === true
   }
 
-  /** True if the program began the turn by itself. A requested turn can absorb it. */
+  /** True if the program began the turn by itself. A turn from agentd can absorb it. */
   get isOwn(): boolean {
     return this.turn?.own !== undefined
   }
@@ -124,21 +124,21 @@ export class ExecStream {
     this.turn = { turnId, began: false, ...NEW }
   }
 
-  /** Returns false if no turn is active or the turn is already interrupted. */
+  /** Interrupts the turn. Returns false if no turn is active or the turn is already interrupted. */
   interrupt(): boolean {
     if (this.turn === undefined || this.turn.interrupted) return false
     this.turn.interrupted = true
     return true
   }
 
-  /** Returns false if the call is not waiting for an answer. */
+  /** Records that a call was answered. Returns false if the call is not waiting for an answer. */
   answer(callId: string): boolean {
     if (this.calls.get(callId) !== true) return false
     this.calls.set(callId, false)
     return true
   }
 
-  /** Stops waiting for the call's result. */
+  /** Stops waiting for the result of a call. */
   forget(callId: string): void {
     this.calls.delete(callId)
   }
@@ -261,7 +261,7 @@ export class ExecStream {
     const events: ReadonlyArray<RunEvent> = [
       { _tag: "ToolCall", callId, tool, arguments: said.arguments, readOnly: this.readOnly.has(tool) }
     ]
-    // The contract requires that a call which needs an answer says so in its own record.
+    // according to the contract, a call that needs an answer says so in its own record
     if (!asks) return [...events, { _tag: "ToolStarted", callId }]
     const asked = questions?.map((one) => ({ ...one, question: `${tool}: ${one.question}` }))
     // The user must see what is being decided. An approval shows the call's arguments, but a choice does not. A call
@@ -283,5 +283,5 @@ export class ExecStream {
   }
 }
 
-/** Whether a decision also ends the turn. */
+/** Handles a decision on a call. Returns whether the decision also ends the turn. */
 export const interrupts = (decision: Decision): boolean => decision.behavior === "deny" && decision.interrupt === true

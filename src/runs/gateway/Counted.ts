@@ -1,26 +1,29 @@
 /**
- * Counted: handles requests and answers on a route that counts tokens. If the client does not request the usage, the
- * request for it is added, and the usage is removed from the answer again. An answer is read to its end even if the
- * client has disconnected. Imports nothing of Effect.
+ * Counted: handles requests and answers on a route that counts tokens. If the client does not ask for the usage, the
+ * gateway adds that to the request and removes the usage from the answer again. An answer is read to its end even if
+ * the client has disconnected. Imports nothing from Effect.
  *
  * Guarantees: Buffered requests and unread answers are limited in time, bytes and number. If the provider rejects a
- * request because of the added request for usage, the original request is sent again. The client gets no chunk that it
- * did not ask for.
+ * request because usage was added to it, the original request is sent. The client gets no chunk that it did not ask
+ * for.
  */
 import type * as http from "node:http"
 import { Transform } from "node:stream"
 
-/** Maximum bytes of requests that one route buffers at once. Beyond that, requests are passed on unchanged. */
+/**
+ * Maximum number of bytes of requests that one route buffers at once. Requests above this limit are passed on
+ * unchanged.
+ */
 const MAX_HELD = 32 * 1024 * 1024
 
-/** Maximum time to read an answer whose client has disconnected, in ms, and maximum number of such answers at once. */
+/** For answers whose client has disconnected: maximum time to read one, ms, and maximum number at once. */
 const MAX_REST = 120_000
 const MAX_RESTS = 32
 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Adds a request for the stream's usage to a body. Undefined: the body already asks for it, or does not stream. */
+/** Makes a request body also ask for the stream's usage; undefined if it already asks, or if it requests no stream. */
 export const asking = (body: string): string | undefined => {
   let value: unknown
   try {
@@ -31,12 +34,12 @@ export const asking = (body: string): string | undefined => {
   if (!isObject(value) || value["stream"] !== true) return undefined
   const given = value["stream_options"]
   if (isObject(given) && given["include_usage"] === true) return undefined
-  // The rest of the body stays as written, because it can contain numbers too large for JavaScript.
+  // the rest of the body is kept as written, because it can contain numbers that are too large for JavaScript
   if (!("stream_options" in value)) return body.replace("{", '{"stream_options":{"include_usage":true},')
   return JSON.stringify({ ...value, stream_options: { ...(isObject(given) ? given : {}), include_usage: true } })
 }
 
-/** Whether a line of a stream contains the usage, and nothing else. */
+/** Whether a line of a stream contains only the usage. */
 const tellsUsage = (line: string): boolean =>
   line.startsWith("data:") && /"usage"\s*:\s*\{/u.test(line) && /"choices"\s*:\s*\[\s*\]/u.test(line)
 
@@ -44,7 +47,7 @@ const tellsUsage = (line: string): boolean =>
 export const withoutUsage = (): Transform => {
   let [rest, isSkipped] = ["", false]
   return new Transform({
-    // latin1, one character per byte: a UTF-8 character can be split between two chunks
+    // latin1 has one character per byte: a UTF-8 character can be split between two chunks
     transform: (chunk: Buffer, _, done) => {
       const lines = (rest + chunk.toString("latin1")).split("\n")
       rest = lines.pop() ?? ""
@@ -61,13 +64,15 @@ export const withoutUsage = (): Transform => {
   })
 }
 
-/** Base64 data such as pictures is not counted, because it makes few tokens. */
+/**
+ * Number of bytes that count for an estimate. Base64 data such as pictures is left out, because it makes few tokens.
+ */
 export const plainBytes = (chunk: Uint8Array): number =>
   Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
     .toString("latin1")
     .replaceAll(/[A-Za-z0-9+/]{512,}/gu, "").length
 
-/** Buffers whole request bodies, up to the route's limit in bytes. */
+/** Buffers whole request bodies, up to a number of bytes per route. */
 export const holding = () => {
   let held = 0
   return (request: http.IncomingMessage, take: (body: Buffer, isWhole: boolean) => void): void => {
@@ -94,11 +99,11 @@ export const holding = () => {
   }
 }
 
-/** Answers whose clients have disconnected, and which are read only for their token count. */
+/** Answers whose clients have disconnected. They are read only to count their tokens. */
 export const remaining = () => {
   const rests = new Set<() => void>()
   return {
-    /** `stop` ends the answer at once. Returns false if there are too many answers. */
+    /** Adds an answer. `stop` ends it at once. Returns false if there are too many answers. */
     add: (stop: () => void): boolean => {
       if (rests.size >= MAX_RESTS) return false
       const timer = setTimeout(() => over(), MAX_REST)

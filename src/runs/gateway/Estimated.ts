@@ -1,6 +1,4 @@
-/**
- * Estimated: the suffix of a model's name for tokens that were estimated, because no usage was reported.
- */
+/** Estimated: a suffix that is added to a model's name if its tokens were estimated because no usage was reported. */
 export const ESTIMATED = " (estimated)"
 
 export const plainModel = (model: string): string =>

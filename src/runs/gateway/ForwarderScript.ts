@@ -1,10 +1,10 @@
 /**
- * ForwarderScript: the first process of a confined run that reaches its model, as a script for `node -e SCRIPT --
- * SOCKET PORT COMMAND …`. It listens on the loopback interface of the run's own network, forwards each connection to
- * the run's socket, and starts the command. It ends when the command ends.
+ * ForwarderScript: the first process of a confined run whose model is reachable only through the gateway, as a script
+ * for `node -e SCRIPT -- SOCKET PORT COMMAND …`. It listens on the loopback interface of the run's own network,
+ * forwards each connection to the run's socket, and starts the command. It ends when the command ends.
  *
  * Guarantees: The command starts when the port listens. The command uses the script's standard streams. Signals are
- * passed on to the command. The script holds the run's route open, and reconnects if the gateway was gone.
+ * passed on to the command. The script keeps the run's route open, and reconnects if the gateway has restarted.
  */
 export const FORWARDER_SCRIPT = String.raw`
 const { spawn } = require("node:child_process")

@@ -9,7 +9,7 @@
  * returned, not followed. The size of request bodies and the number of connections are limited. All tokens that pass
  * are counted, even if the client does not request the usage or disconnects.
  *
- * Imports nothing of Effect: the gateway is a small process of its own (`main`).
+ * Imports nothing from Effect: the gateway is a small process of its own (`main`).
  */
 import { randomUUID } from "node:crypto"
 import * as fs from "node:fs"
@@ -26,9 +26,9 @@ export interface Route {
   readonly socket: string
   /** Base URL of the provider's API: scheme, host, port, and path prefix. */
   readonly baseUrl: string
-  /** The headers that contain the key. Null: the agent's own headers are passed unchanged. */
+  /** The headers that contain the key; null if the agent's own headers are passed on unchanged. */
   readonly key: { readonly [name: string]: string } | null
-  /** Whether the tokens of the answers are counted. The answers are then requested uncompressed. */
+  /** Whether the tokens of the answers are counted. If so, answers are requested without compression. */
   readonly metered?: boolean
 }
 
@@ -36,19 +36,19 @@ export interface ModelTokens extends Tokens {
   readonly model: string
 }
 
-/** Counts since the route was opened. */
+/** What was counted since the route was opened. */
 export interface Count {
-  /** Id of this opening of the route. All counts begin when the route is opened. */
+  /** Id of the current opening of the route. All counts start at 0 when the route is opened. */
   readonly opened: string
   readonly requests: number
   readonly refused: number
-  /** Bytes of requests. */
+  /** Number of bytes in requests. */
   readonly sent: number
-  /** Bytes of answers. */
+  /** Number of bytes in answers. */
   readonly received: number
-  /** Tokens by model. Only for a metered route. */
+  /** Number of tokens by model. Only for a route that counts tokens. */
   readonly tokens?: ReadonlyArray<ModelTokens>
-  /** Account limits as the newest answers reported them. Only for a metered route. */
+  /** Account limits as reported in the newest answers. Only for a route that counts tokens. */
   readonly told?: ToldWindows
   /** Set if the newest requests to a model failed and can be retried. */
   readonly failing?: Failing
@@ -60,7 +60,7 @@ export interface Failing {
   readonly words: string
 }
 
-/** Maximum number of models that are counted separately. Further ones are counted together. */
+/** Maximum number of models that are counted separately. Further models are counted together. */
 const MAX_MODELS = 16
 
 export interface Meter {
@@ -72,7 +72,7 @@ export interface OpenRoute {
   readonly count: () => Count
   /** Stops reading answers whose clients have disconnected, because the run is over. */
   readonly settle: () => void
-  /** Whether a run holds the route open: the run's forwarder stays connected while the run lives. */
+  /** Whether a run keeps the route open: the run's forwarder stays connected while the run lives. */
   readonly held: () => boolean
   /** Ends open requests, and removes the socket. */
   readonly close: () => void
@@ -84,14 +84,11 @@ const PATHS =
 
 const NO_TOKENS: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 
-/**
- * A run's forwarder holds the route open with a request for this path. The response ends only when the connection
- * closes.
- */
+/** Path that a run's forwarder requests to keep the route open. The response ends only when the connection closes. */
 export const HOLD = "/agentd/hold"
 
 const KEYS = new Set(["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"])
-/** Hop-by-hop headers, and headers that could name another host. */
+/** Headers that apply only to one connection (hop-by-hop), and headers that could name another host. */
 const OWN = new Set([
   "host",
   "connection",
@@ -106,7 +103,10 @@ const OWN = new Set([
   "x-forwarded-for",
   "x-forwarded-host"
 ])
-/** Some providers accept a key in the URL. An agent's own key would use another account. */
+/**
+ * Query parameters that can contain a key: some providers accept a key in the URL. An agent's own key would use another
+ * account.
+ */
 const KEY_NAME = /^(?:key|api[-_]?key|access_token|token)$/i
 
 const MAX_BODY = 64 * 1024 * 1024
@@ -122,13 +122,13 @@ export const withoutKeys = (target: string): string => {
   return kept.size === 0 ? target.slice(0, at) : `${target.slice(0, at)}?${kept}`
 }
 
-/** Without a trailing slash. */
+/** The path prefix of a base URL, without a slash at its end. */
 export const prefixOf = (baseUrl: string): string => {
   const { pathname } = new URL(baseUrl)
   return pathname.endsWith("/") ? pathname.slice(0, -1) : pathname
 }
 
-/** `prefix`: path prefix of the API. */
+/** Whether a request asks a model. `prefix`: path prefix of the API. */
 export const asksModel = (method: string, target: string, prefix: string): boolean => {
   const pathname = target.split("?", 1)[0] ?? ""
   if (!pathname.startsWith(prefix)) return false
@@ -141,7 +141,7 @@ const headersOf = (given: http.IncomingHttpHeaders, key: Route["key"]): http.Out
   return { ...Object.fromEntries(Object.entries(given).filter(([name]) => !dropped(name))), ...key }
 }
 
-/** Whether a retry can succeed after an answer with this status. */
+/** Whether a retry can succeed after a response with this status. */
 const passes = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 interface Passing {
@@ -156,16 +156,17 @@ interface Passing {
   readonly rests: ReturnType<typeof remaining>
 }
 
-/** Whether a request costs no tokens, so that its answer reports none. */
+/** Whether a request costs no tokens, so that the answer reports none. */
 const isFree = ({ method, url = "" }: http.IncomingMessage): boolean =>
   method !== "POST" || /count_?tokens(?:\?|$)/iu.test(url)
 
-/** Whether the gateway can request the usage of a stream on behalf of the client. */
+/** Whether the gateway can make the request also ask for the stream's usage. */
 const mayAsk = ({ headers, url = "" }: http.IncomingMessage): boolean =>
   /\/chat\/completions(?:\?|$)/u.test(url) && headers["content-encoding"] === undefined
 
 /**
- * `isAsked`: the gateway requested the usage, not the client. `sent`: bytes of the request's text, for the estimate.
+ * Passes an answer on. `isAsked`: true if the gateway asked for the usage, not the client. `sent`: number of bytes of
+ * text in the request, for the estimate.
  */
 const answered = (
   { ends, hear, meter, route, tell }: Passing,
@@ -213,7 +214,8 @@ const pass = (of: Passing, request: http.IncomingMessage, response: http.ServerR
   }
 
   /**
-   * `asked`: body that also requests the usage; sent instead of the original one. `again`: sends the original request.
+   * Sends the request. `asked`: a body that also asks for the usage; sent instead of the original one. `again`: sends
+   * the original request.
    */
   const begin = (asked?: string, again?: () => void): http.ClientRequest => {
     const encoded = metered ? { ...all, "accept-encoding": "identity" } : all
@@ -310,7 +312,7 @@ const failures = () => {
   }
 }
 
-/** Rejects if the socket cannot be made. */
+/** Opens the route. Rejects if the socket cannot be created. */
 export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
   const opened = randomUUID().slice(0, 8)
   const origin = new URL(route.baseUrl)

@@ -4,7 +4,7 @@
  *
  * Guarantees: Keys go over the gateway's own socket and nowhere else. A gateway that died is started again and gets all
  * routes, whose sockets keep their paths. The gateway keeps running when the daemon ends, unless the daemon ends in an
- * orderly way and no run is left. Every wait for an answer is bounded.
+ * orderly way and all runs have ended. Every wait for an answer has a time limit.
  */
 import { Context, Deferred, Effect, Layer, Schema, Scope, Semaphore } from "effect"
 import { spawn } from "node:child_process"
@@ -22,7 +22,7 @@ export class GatewayFailed extends Schema.TaggedError<GatewayFailed>()("GatewayF
   remedy: Schema.String
 }) {}
 
-/** An order that has no number yet. */
+/** An order that has not been given its number yet. */
 type Wanted = { readonly name: string } & (
   | { readonly do: "open"; readonly route: Route }
   | { readonly do: "close" | "count" | "end" | "settle" }
@@ -35,11 +35,11 @@ export interface GatewayOptions {
   readonly certificates?: string | undefined
   /** Starts the gateway in a systemd unit of its own. A name is not reused while a unit with this name is active. */
   readonly via?: ((name: string) => Via) | undefined
-  /** The PATH for finding the command of `via`. */
+  /** The PATH in which the command of `via` is searched. */
   readonly path?: string | undefined
 }
 
-/** A command line that is put before another one, with the environment variables that it needs. */
+/** A command line that is put in front of another one, with the environment variables that it needs. */
 export interface Via {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
@@ -49,8 +49,8 @@ export class Gateway extends Context.Service<
   Gateway,
   {
     /**
-     * Opens a route until the scope ends. `outlives` is called at that time: if it returns true, the route stays open
-     * for a run that continues.
+     * Opens a route until the scope ends. At that time, `outlives` is called: if it returns true, the route stays open,
+     * because its run continues.
      */
     readonly open: (
       name: string,
@@ -58,8 +58,8 @@ export class Gateway extends Context.Service<
       outlives?: () => boolean
     ) => Effect.Effect<void, GatewayFailed, Scope.Scope>
     /**
-     * Returns the counts of a route, if it is open. `isOver`: true if the run has ended, so that no further counts are
-     * awaited.
+     * Returns the counts of a route, if it is open. `isOver`: true if the run has ended, so that the gateway need not
+     * wait for more counts.
      */
     readonly count: (name: string, isOver?: boolean) => Effect.Effect<Count | undefined, GatewayFailed>
     /** Process id of the gateway, if this daemon has started it. */
@@ -77,7 +77,7 @@ const START_LIMIT = "20 seconds"
 const ANSWER_LIMIT = "10 seconds"
 const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
 
-/** A connection to the gateway, with the orders that wait for an answer. */
+/** A connection to the gateway, with the orders that have not been answered yet. */
 class Link {
   readonly waiting = new Map<number, Deferred.Deferred<Reply, GatewayFailed>>()
   readonly gone = Deferred.makeUnsafe<void>()
@@ -133,7 +133,7 @@ class Link {
   }
 }
 
-/** Undefined: no process listens on the socket. */
+/** Connects to the socket; undefined if no process listens on it. */
 const connect = (socket: string): Effect.Effect<Link | undefined> =>
   Effect.callback((resume) => {
     const connection = net.connect(socket)
@@ -144,7 +144,7 @@ const connect = (socket: string): Effect.Effect<Link | undefined> =>
     connection.once("error", () => resume(Effect.succeed(undefined)))
   })
 
-/** Starts a gateway in its own session. Returns when it listens. Its environment contains no key. */
+/** Starts a gateway in its own session. Returns when the gateway listens. Its environment contains no key. */
 const start = (
   socket: string,
   { certificates, path: PATH = "" }: GatewayOptions,
@@ -177,7 +177,7 @@ const start = (
     return Effect.sync(() => void child.kill("SIGKILL"))
   }).pipe(Effect.timeoutOrElse({ duration: START_LIMIT, orElse: () => Effect.fail(failed("does not start")) }))
 
-/** Starts the gateway in its own unit if possible, otherwise as a plain process. */
+/** Starts the gateway in its own systemd unit if possible, otherwise as a plain process. */
 const begin = (socket: string, options: GatewayOptions, number: number): Effect.Effect<number, GatewayFailed> => {
   const plainly = start(socket, options, undefined)
   if (options.via === undefined) return plainly
@@ -198,7 +198,7 @@ const make = Effect.fnUntraced(function* (
   let ended = false
   let starts = 0
 
-  /** Returns the connection. Connects first if there is none. */
+  /** Returns the connection to the gateway. Connects first if there is none. */
   const reach: Effect.Effect<Link, GatewayFailed> = Effect.gen(function* () {
     if (link !== undefined) return link
     yield* Effect.try({

@@ -8,18 +8,20 @@ import type { Count, Route } from "./Gateway.ts"
 
 export type Order = { readonly id: number; readonly name: string } & (
   | { readonly do: "open"; readonly route: Route }
-  /** `settle`: the run is over, so tokens of answers that are still being read are estimated. */
+  /**
+   * Orders about a route. `settle`: the run is over, so the tokens of answers that are still being read are estimated.
+   */
   | { readonly do: "close" | "count" | "settle" }
-  /** Reports that the daemon ends in an orderly way. */
+  /** Tells the gateway that the daemon ends in an orderly way. */
   | { readonly do: "end" }
 )
 
-/** `count`: set if the route exists. `error`: why the order failed. */
+/** Answer to an order. `count`: what the route has counted; set if the route exists. `error`: why the order failed. */
 export interface Reply {
   readonly id: number
   readonly count?: Count
   readonly error?: string
 }
 
-/** Maximum characters of a line. */
+/** Maximum length of a line, characters. */
 export const MAX_LINE = 64 * 1024

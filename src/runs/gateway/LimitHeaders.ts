@@ -1,39 +1,38 @@
 /**
- * LimitHeaders: reads the account's limits from the headers of a provider's answer. Pure: headers in, windows out.
- * Imports nothing of Effect.
+ * LimitHeaders: reads the account's limits from the headers of a provider's answer. Pure. Imports nothing from Effect.
  *
  * Three families are read. Anthropic's are `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-…` and,
  * for subscriptions, `anthropic-ratelimit-unified-…`. OpenAI's are `x-ratelimit-…-{requests,tokens}`, which many others
  * use.
  *
  * Guarantees: A value that is not a number, a time or a known status is ignored. So is a time without a known unit. The
- * result is bounded, whatever the headers contain.
+ * size of the result is limited, whatever the headers contain.
  */
 
 /** A usage limit that resets by itself, and how much of it is used. */
 export interface UsageWindow {
   /** Name of the window: "five_hour", "seven_day", "requests", "input-tokens" and so on. */
   readonly name: string
-  /** Used fraction of the limit. 1: the limit is reached. */
+  /** Used part of the limit, as a fraction; 1 if the limit is reached. */
   readonly used?: number
   readonly status?: "allowed" | "warning" | "rejected"
-  /** When the window resets, in ms since the epoch. */
+  /** When the window resets, ms since the epoch. */
   readonly resetsAt?: number
-  /** Only for a rate limit, which resets within minutes: the limit, and how much of it remains. */
+  /** The limit and how much of it remains. Only for a rate limit, which resets within minutes. */
   readonly limit?: number
   readonly remaining?: number
 }
 
 /**
- * Set if the account's requests are rejected. `until`: when that ends, in ms since the epoch. `name`: the window that
- * is used up, or "" if unknown.
+ * Set if the provider rejects the account's requests. `until`: when that ends, ms since the epoch. `name`: the window
+ * that is used up, or "" if unknown.
  */
 export interface Rejected {
   readonly name: string
   readonly until?: number
 }
 
-/** The windows of one account, as reported by one answer. */
+/** The windows of one account, as one answer reported them. */
 export interface ToldWindows {
   readonly windows: ReadonlyArray<UsageWindow>
   readonly rejected?: Rejected
@@ -45,10 +44,10 @@ export interface Headers {
 
 export const MAX_WINDOWS = 16
 const MAX_NAME = 40
-/** Latest time that a `Date` can represent, in ms. */
+/** Latest time that a `Date` can represent, ms since the epoch. */
 const LATEST = 8.64e15
 
-/** Claude Code's names for a subscription's windows, by the names in the headers. */
+/** Claude Code's names for the windows of a subscription, by their names in the headers. */
 const NAMES: { readonly [short: string]: string } = { "5h": "five_hour", "7d": "seven_day" }
 
 const nameOf = (short: string): string => NAMES[short] ?? short.slice(0, MAX_NAME)
@@ -85,7 +84,7 @@ const duration = (text: string): number | undefined => {
   return parts.reduce((sum, part) => sum + Number(part![1]) * UNITS[part![2]!]!, 0)
 }
 
-/** `parts`: the values by part name. */
+/** A window from the parts of its headers. `parts`: the values by the name of the part. */
 const rate = (name: string, parts: ReadonlyMap<string, string>, now: number): UsageWindow | undefined => {
   const limit = number(parts.get("limit"))
   const remaining = number(parts.get("remaining"))
@@ -123,7 +122,7 @@ const OPENAI = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/u
 /** Usage beyond a subscription. Its status only says whether such usage would be allowed, so it is not a window. */
 const OVERAGE = "overage"
 
-/** `now`: ms since the epoch. */
+/** The windows in a set of headers. `now`: ms since the epoch. */
 export const windowsIn = (headers: Headers, now: number): ToldWindows => {
   const families = new Map<string, Map<string, string>>()
   const put = (family: string, part: string, value: string) => {
@@ -167,7 +166,7 @@ const rejectedBy = (headers: Headers, windows: ReadonlyArray<UsageWindow>): Reje
   return { name, ...(until === undefined ? {} : { until }) }
 }
 
-/** Returns when a rejected account can try again, in ms since the epoch. Undefined: the provider did not report it. */
+/** Returns when a rejected account can try again, ms since the epoch; undefined if the provider did not report it. */
 export const renewsAt = ({ rejected, windows }: ToldWindows): number | undefined => {
   if (rejected !== undefined) return rejected.until
   const spent = windows.flatMap(({ remaining, resetsAt }) =>

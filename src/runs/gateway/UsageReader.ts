@@ -3,12 +3,12 @@
  * messages, OpenAI's chat completions and responses, and Google's contents.
  *
  * Guarantees: Usage that is reported twice, or as a growing sum, counts once. A value that is not a number, or is too
- * large, is ignored. Bounded: a line or body that is too long is not read. If an answer reports no tokens, they are
- * estimated and counted separately. Imports nothing of Effect.
+ * large, is ignored. A line or body that is too long is not read. If an answer reports no tokens, they are estimated
+ * and counted separately. Imports nothing from Effect.
  */
 import { ESTIMATED } from "./Estimated.ts"
 
-/** Cache tokens are part of the input. */
+/** Tokens of an answer. Cache tokens are part of the input. */
 export interface Tokens {
   readonly input: number
   readonly output: number
@@ -20,7 +20,7 @@ const NONE: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 const FIELDS = ["input", "output", "cacheRead", "cacheWrite"] as const
 
 const MAX_LINE = 4 * 1024 * 1024
-/** Maximum plausible token count: more than one request can use. */
+/** Maximum plausible number of tokens: more than one request can use. */
 const MOST = 1e9
 
 type Json = { readonly [name: string]: unknown }
@@ -36,11 +36,11 @@ const count = (of: Json | undefined, ...names: ReadonlyArray<string>): number =>
   return 0
 }
 
-/** Matches the model's texts in a line. */
+/** Pattern for the texts of the model in a line. */
 const SAID =
   /"(?:content|text|arguments|partial_json|thinking|reasoning|reasoning_content|refusal|delta)"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"/gu
 const MAX_SAID = 64 * 1024
-/** Estimated bytes of text per token. */
+/** Estimated number of bytes of text per token. */
 const TOKEN = 4
 
 const saidIn = (line: string): number =>
@@ -57,7 +57,7 @@ const parsed = (text: string): Json | undefined => {
   }
 }
 
-/** Undefined: the value reports no tokens. */
+/** The tokens that a value reports; undefined if it reports none. */
 const tokensIn = (value: Json): Tokens | undefined => {
   const google = object(value["usageMetadata"])
   if (google !== undefined) {
@@ -95,12 +95,12 @@ export class UsageReader {
   private isTooLong = false
   private model = ""
   private seen = NONE
-  /** Whether the answer has reported its total usage. */
+  /** True if the answer has reported its total usage. */
   private isTold = false
-  /** Number of bytes of the model's own texts. */
+  /** Number of bytes of text that the model itself wrote. */
   private said = 0
 
-  /** `tell` receives each increase of the token counts. */
+  /** Creates the reader. `tell` receives each increase of the token counts. */
   constructor(tell: (model: string, more: Tokens) => void) {
     this.tell = tell
   }
@@ -114,7 +114,10 @@ export class UsageReader {
     this.isTooLong = true
   }
 
-  /** Ends the answer. `sent`: bytes of the request. Tokens that the answer did not report are estimated. */
+  /**
+   * Called when the answer has ended. `sent`: number of bytes of the request. Tokens that the answer did not report are
+   * estimated.
+   */
   end(sent?: number): void {
     this.line(this.rest)
     this.rest = ""
@@ -128,7 +131,7 @@ export class UsageReader {
     if (input + output > 0) this.tell(`${this.model}${ESTIMATED}`, { ...NONE, input, output })
   }
 
-  /** Lines that belong to no stream: a body that spans several lines. */
+  /** Lines that belong to no stream, but to a body that spans several lines. */
   private whole = ""
 
   private line(line: string): void {

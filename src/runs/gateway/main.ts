@@ -3,7 +3,7 @@
  * prints `ready` on its standard output.
  *
  * The gateway survives the daemon, as runs do. A route stays open while the daemon that opened it is connected, or
- * while a run holds it. A route that is unused for about a minute is closed. If there is no route and no daemon for
+ * while its run lives. A route that is unused for about a minute is closed. If there is no route and no daemon for
  * about a minute, the gateway exits. It ends at once if the last daemon reports an orderly end and there is no route.
  *
  * Guarantees: If two gateways are started at once, the second finds the socket in use and exits. A gateway reads no
@@ -14,7 +14,7 @@ import * as net from "node:net"
 import { open, type OpenRoute } from "./Gateway.ts"
 import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
 
-/** Interval in ms between two checks for unused routes, and number of checks for which a route may be unused. */
+/** How often unused routes are searched, ms, and in how many consecutive searches a route may be unused. */
 const LOOK = 5_000
 const LOOKS = 12
 const MAX_ROUTES = 1_000
@@ -56,7 +56,7 @@ export const serve = (socket: string): void => {
   let idle = 0
   let next: NodeJS.Timeout | undefined
 
-  /** New daemons no longer find the socket, but open connections are not closed. */
+  /** Removes the socket's file: new daemons no longer find the gateway, but open connections are not closed. */
   const end = () => {
     clearTimeout(next)
     server.close()
@@ -76,7 +76,7 @@ export const serve = (socket: string): void => {
     }
     if (order.do === "open") {
       const known = routes.get(name)
-      // the run survived its daemon: keep the route, so that its open requests continue
+      // the run survived its daemon: the route is kept, so that its open requests continue
       if (known !== undefined && known.asked === JSON.stringify(order.route)) {
         known.owner = owner
         return { id }

@@ -1,6 +1,6 @@
 /**
- * AgentRepository: the repository that belongs to an agent. It borrows objects from the user's repository, which the
- * agent can only read. The daemon's store transfers the agent's commits to the user's repository.
+ * AgentRepository: an agent's own repository. It borrows objects from the user's repository, which the agent can only
+ * read. The agent's commits reach the user's repository through the daemon's store.
  *
  *     STATE/store/own/KEY       the repository that a folder borrows from, the agent's branch (AgentRepositoryRecord)
  *     FOLDER/.git               the agent's: only the agent writes it, and the daemon runs no git in it
@@ -34,12 +34,12 @@ import {
 } from "./GitStore.ts"
 
 export interface Own {
-  /** Git folder whose objects are borrowed. */
+  /** The git folder from which objects are borrowed. */
   readonly lender: string
   readonly branch: string
 }
 
-/** Undefined: the folder is not an agent's repository. */
+/** The record of an agent's repository; undefined if the folder is none. */
 export const read = Effect.fnUntraced(function* (stores: string, folder: string) {
   const files = yield* FileSystem.FileSystem
   const text = yield* Effect.orElseSucceed(files.readFileString(recordOf(stores, folder)), () => "")
@@ -57,14 +57,14 @@ const record = Effect.fnUntraced(
   (recording, stores) => Effect.catchTag(recording, "PlatformError", unwritable(stores))
 )
 
-/** Settings that apply only to the user's git folder and are not copied. */
+/** Settings that apply only to the user's git folder, and are therefore not copied. */
 const BOUND =
   /^(core\.(repositoryformatversion|bare|worktree|logallrefupdates|fsmonitor|untrackedcache|splitindex|sharedrepository|sparsecheckout.*)|(extensions|include|includeif|gc|maintenance|index|branch|receive|uploadpack)\..*)$/
 
 const quoted = (text: string): string =>
   `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n").replaceAll("\t", "\\t")}"`
 
-/** Formats a setting for git's config file. A setting without a value is true. */
+/** Formats a setting for git's config file. A setting without a value means true. */
 const line = (name: string, value: string | undefined): string => {
   const [first, last] = [name.indexOf("."), name.lastIndexOf(".")]
   const section = name.slice(0, first)
@@ -72,7 +72,7 @@ const line = (name: string, value: string | undefined): string => {
   return `${head}\n\t${name.slice(last + 1)}${value === undefined ? "" : ` = ${quoted(value)}`}\n`
 }
 
-/** Name of the remote in an agent's git that refers to the user's repository. */
+/** Name of the remote in an agent's repository that means the user's repository. */
 const REMOTE = "person"
 
 /**
@@ -105,7 +105,7 @@ const carried = Effect.fnUntraced(function* ({ person: { commonDir } }: GitStore
   ].join("")
 })
 
-/** Refspecs that map the user's branches in the store to their names in an agent's repository. */
+/** Refspecs that give the user's branches in the store their names in an agent's repository. */
 const SHOWN = [
   "+refs/person/heads/*:refs/remotes/*",
   "+refs/person/remotes/*:refs/remotes/*",
@@ -128,15 +128,15 @@ const makeOwn = Effect.fnUntraced(function* (
 })
 
 /**
- * Ref of the commit from which a folder is being created. If the ref exists, the creation was interrupted, and no agent
- * has worked there yet.
+ * Ref that points to the commit from which a folder is being created. If the ref still exists, the creation was
+ * interrupted, and no agent has worked there yet.
  */
 const makingOf = (folder: string): string => `refs/making/${keyOf(folder)}`
 
 export const isHalfMade = (store: GitStore, folder: string) =>
   Effect.map(commitAt(store, makingOf(folder)), (commit) => commit !== undefined)
 
-/** Anything in the folder is deleted first. */
+/** Creates an agent's repository. Anything in the folder is deleted first. */
 export const make = Effect.fnUntraced(function* (
   store: GitStore,
   stores: string,
@@ -155,18 +155,19 @@ export const make = Effect.fnUntraced(function* (
       Effect.catchTag("PlatformError", unwritable(folder))
     )
   yield* makeOwn(store, gitDir, { branch, ref })
-  // Runs the user's filters. Older gits do not accept --end-of-options here, but a full commit id cannot be mistaken
-  // for an option.
+  // this runs the user's filters; older gits do not accept --end-of-options here, but a full commit id cannot be
+  // mistaken for an option
   yield* must({ gitDir, workTree: folder, command: "reset", options: [commit], asPerson: true })
   yield* record(stores, folder, { lender: store.person.commonDir, branch })
   yield* must({ ...inStore, options: ["-d"], names: [ref] })
 })
 
-/** The branches and the stash of an agent's repository. */
+/** Refs of the branches and the stash in an agent's repository. */
 const WORK = ["heads/", "stash"]
 
 /**
- * Fetches all commits of an agent into the store, and returns its current commit. `tags`: whether to fetch tags, too.
+ * Fetches all commits of an agent into the store, and returns the agent's current commit. `tags`: whether to fetch
+ * tags, too.
  */
 export const take = (store: GitStore, folder: string, tags: boolean) =>
   takeOver(store, folder, tags ? [...WORK, "tags/"] : WORK)
@@ -183,7 +184,7 @@ const taken = (store: GitStore, folder: string) =>
     (lines) => lines.split("\n").filter((name) => name !== "")
   )
 
-/** Maximum number of an agent's refs that are copied to the user's repository. */
+/** Maximum number of refs of one agent that are copied to the user's repository. */
 const MOST_REFS = 500
 
 /**
@@ -221,7 +222,7 @@ const moveBranch = Effect.fnUntraced(function* (store: GitStore, folder: string,
 
 /**
  * Fetches an agent's commits and copies them to the user's repository. Returns the agent's current commit. If the
- * checkout is not an agent's repository, only its current commit is fetched.
+ * checkout is not an agent's repository, fetches only its current commit.
  */
 export const handOver = Effect.fnUntraced(function* (store: GitStore, stores: string, folder: string) {
   const top = (yield* Repository.find(folder))?.top ?? folder
@@ -234,11 +235,13 @@ export const handOver = Effect.fnUntraced(function* (store: GitStore, stores: st
   return commit
 })
 
-/** Updates the user's branches in the agent's repository, if this machine can confine the git that writes them. */
+/**
+ * Updates the user's branches in the agent's repository, if this machine can confine the git process that writes them.
+ */
 export const refresh = Effect.fnUntraced(function* (store: GitStore, folder: string) {
   const receiver = yield* heldIn(store, folder, ["git-receive-pack"])
   if (receiver === undefined) return
-  // Uses `ask` instead of `must`: if the agent's repository rejects a ref, only the agent misses that ref.
+  // `ask` instead of `must`: if the agent's repository rejects a ref, that ref is only missing there
   yield* ask({
     gitDir: store.gitDir,
     command: "push",
@@ -283,14 +286,14 @@ export const takeBack = Effect.fnUntraced(function* (
   yield* must({ gitDir: store.gitDir, command: "push", options, names: [top, `+${of.to}:refs/heads/${branch}`] })
 })
 
-/** Finds a fetched commit of the agent that is on none of the user's branches. Undefined: there is none. */
+/** Finds a fetched commit of the agent that is on none of the user's branches; undefined if there is none. */
 export const stranded = Effect.fnUntraced(function* (store: GitStore, folder: string) {
   const options = ["--max-count=1", "--format=%H", `--glob=${refsOf(folder)}/*`, "--not", "--glob=refs/person/*"]
   const found = yield* must({ gitDir: store.gitDir, command: "log", options })
   return found.trim() === "" ? undefined : found.trim()
 })
 
-/** Removes the folder, its record and its refs. */
+/** Removes an agent's folder, with its record and its refs. */
 export const clear = Effect.fnUntraced(function* (store: GitStore, stores: string, folder: string, branch: string) {
   const files = yield* FileSystem.FileSystem
   const gone = (file: string) =>
@@ -303,8 +306,8 @@ export const clear = Effect.fnUntraced(function* (store: GitStore, stores: strin
 })
 
 /**
- * Files in a linked work tree's git folder that are not copied: they apply only to that work tree, or git would obey
- * them.
+ * Files in the git folder of a linked work tree that are not copied: they apply only to that work tree, or git would
+ * obey them.
  */
 const OF_PLACE = new Set(["commondir", "gitdir", "locked", "config", "config.worktree", "hooks", "objects", "info"])
 
@@ -344,7 +347,7 @@ export const endRemake = Effect.fnUntraced(
   (ending, _stores, folder) => Effect.catchTag(ending, "PlatformError", unwritable(folder))
 )
 
-/** Updates a folder after the repository that it borrows from was moved to another path. */
+/** Updates a folder when the repository from which it borrows has been moved to another path. */
 export const lendFrom = Effect.fnUntraced(
   function* (store: GitStore, stores: string, folder: string, branch: string) {
     const { commonDir: lender } = store.person

@@ -14,7 +14,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Config, Context, Data, Effect, Option, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 
-/** Git could not be run at all. */
+/** Git could not be started. */
 export class GitUnavailable extends Schema.TaggedError<GitUnavailable>()("GitUnavailable", {
   message: Schema.String,
   remedy: Schema.String
@@ -26,9 +26,7 @@ export interface Answer {
   readonly stderr: string
 }
 
-/**
- * Safe values for every setting that could make git execute a program, enter another repository or trust another file.
- */
+/** Safe values for every setting with which git could run a program, enter another repository or trust another file. */
 export const SETTINGS: ReadonlyArray<readonly [name: string, value: string]> = [
   ["core.hooksPath", "/dev/null"],
   ["core.fsmonitor", "false"],
@@ -112,17 +110,17 @@ const COMMANDS = {
 export type Command = keyof typeof COMMANDS
 
 export interface Call {
-  /** Git folder that no agent can write. */
+  /** A git folder that no agent can write. */
   readonly gitDir: string
   /** Folder with the files to compare. An agent may have written these files. */
   readonly workTree?: string | undefined
   readonly command: Command
   readonly options?: ReadonlyArray<string> | undefined
-  /** Commits, refs, or a repository to fetch from. None of them is interpreted as an option. */
+  /** Arguments: commits, refs, or a repository to fetch from. None of them is interpreted as an option. */
   readonly names?: ReadonlyArray<string> | undefined
   readonly paths?: ReadonlyArray<string> | undefined
   /**
-   * Also reads the settings in the user's home folder, for commands that need its filters (Git LFS). Only for
+   * True if settings in the user's home folder are read too, for commands that need filters (Git LFS). Only for
    * repositories whose settings no agent can write.
    */
   readonly asPerson?: boolean | undefined
@@ -137,13 +135,13 @@ const TIME_LIMIT = "10 minutes"
 
 /** Limits for each process of a git command. */
 export interface Bounds {
-  /** Maximum bytes of allocated memory. Mapped files are not counted. */
+  /** Maximum size of allocated memory, bytes. Mapped files are not counted. */
   readonly memory: number
-  /** Maximum seconds of CPU time. */
+  /** Maximum CPU time, seconds. */
   readonly processor: number
-  /** Maximum bytes of printed output. */
+  /** Maximum size of the printed output, bytes. */
   readonly output: number
-  /** Maximum number of files and folders in a commit that is unpacked. */
+  /** Maximum number of files and folders in a commit that is checked out. */
   readonly entries: number
 }
 
@@ -151,11 +149,14 @@ export const Bounds = Context.Reference<Bounds>("agentd/git/Bounds", {
   defaultValue: () => ({ memory: 2 * 1024 ** 3, processor: 300, output: 64 * 1024 ** 2, entries: 2_000_000 })
 })
 
-/** A shell sets the limits and becomes git. If a system does not support one of them, the other still applies. */
+/**
+ * Shell script that sets the limits and is then replaced by git. If a system does not support one limit, the other
+ * still applies.
+ */
 const BOUNDED = 'ulimit -d "$1" 2>/dev/null; ulimit -t "$2" 2>/dev/null; shift 2; exec git "$@"'
-/** Exit codes of the shell if it finds no git. */
+/** Exit codes of the shell if git was not found. */
 const NOT_FOUND = new Set([126, 127])
-/** Maximum characters of output that are stored. The rest is read and discarded. */
+/** Maximum length of the output that is stored, characters. The rest is read and discarded. */
 export const OUTPUT_LIMIT = 1_048_576
 
 export const argumentsOf = ({ command, names, options = [], paths }: Call): ReadonlyArray<string> => [
@@ -166,7 +167,7 @@ export const argumentsOf = ({ command, names, options = [], paths }: Call): Read
   ...(paths === undefined ? [] : ["--", ...paths])
 ]
 
-/** Names in SETTINGS whose values would override the user's settings for files. */
+/** Settings among the fixed ones that would override the user's own settings for files. */
 const OF_FILES = new Set(["core.attributesFile", "core.excludesFile"])
 
 /** Variables that make git read only the repository's settings. HOME is a path in which no file can exist. */
@@ -179,7 +180,7 @@ const ALONE = {
   GIT_ATTR_NOSYSTEM: "1"
 }
 
-/** `daemon`: the daemon's PATH and HOME. */
+/** Environment variables for git. `daemon`: the daemon's PATH and HOME. */
 export const environmentOf = (
   { asPerson = false, command, gitDir, workTree }: Call,
   daemon: { readonly path: string; readonly home: string | undefined }
@@ -204,7 +205,7 @@ export const environmentOf = (
     GIT_PAGER: "cat",
     GIT_NO_LAZY_FETCH: "1",
     GIT_NO_REPLACE_OBJECTS: "1",
-    // comparing a tree must not take a lock
+    // comparing files must not take a lock
     GIT_OPTIONAL_LOCKS: "0",
     GIT_PROTOCOL_FROM_USER: "0",
     GIT_ALLOW_PROTOCOL: isFetch ? "file" : "none",
@@ -229,7 +230,7 @@ const text = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
     (kept, chunk) => (kept.length < OUTPUT_LIMIT ? kept + chunk : kept)
   )
 
-/** The output has reached its limit. */
+/** Raised when the stored output has reached its limit. */
 class Enough extends Data.TaggedError("Enough")<{ readonly stdout: string }> {}
 
 interface Reading {
@@ -317,8 +318,8 @@ const run: Run = (call) =>
     Effect.provide(NodeServices.layer)
   )
 
-/** Default: this machine's git. */
+/** Runs git; by default this machine's git. */
 export const Git = Context.Reference<Run>("agentd/git/Git", { defaultValue: () => run })
 
-/** Every exit code counts as a result. Fails only if git cannot be run or exceeds a limit. */
+/** Runs a command for which every exit code is a result. Fails only if git cannot be run or exceeds a limit. */
 export const git = (call: Call): Effect.Effect<Answer, GitUnavailable> => Effect.flatMap(Git, (run) => run(call))

@@ -2,9 +2,9 @@
  * GitCheckout: a checkout with its own git folder, which borrows objects from the user's repository. A goal's checks
  * run in this tree. Their changes to its git folder affect no other repository.
  *
- * Guarantees: Git runs on the tree's git folder only just after the folder was created, before any process can write
- * it. It uses only the daemon's settings. No filter runs, so Git LFS files appear as pointers. An interrupted checkout
- * is repeated. Untracked files in the tree are not removed.
+ * Guarantees: Git runs in the tree's git folder only directly after the folder was created, before any other process
+ * can write it. It uses only the daemon's settings. No filter runs, so Git LFS files appear as pointers. An interrupted
+ * checkout is repeated. Untracked files in the tree are not removed.
  */
 import { Effect, FileSystem } from "effect"
 import * as path from "node:path"
@@ -21,7 +21,7 @@ const refsOf = (folder: string) => ({
   next: `refs/trees/${keyOf(folder)}/next`
 })
 
-/** Files that only the previous commit has are removed. */
+/** Checks out a commit. Files that only the previous commit contains are removed. */
 export const checkOut = Effect.fnUntraced(function* (store: GitStore, folder: string, commit: string) {
   const files = yield* FileSystem.FileSystem
   const gitDir = path.join(folder, ".git")

@@ -8,8 +8,8 @@
  *     STORE/trees/KEY                 HEAD and index with which the daemon inspects that tree
  *
  * Guarantees: No agent can write to a git folder in which this module runs git. Every object of a fetched commit is
- * checked. The sending git is confined if the machine can confine it. An agent's tree is only read. An interrupted
- * operation can be repeated.
+ * checked. The git process that sends commits is confined if the machine has a sandbox. An agent's tree is only read.
+ * An interrupted operation can be repeated.
  */
 import { Context, Effect, FileSystem, Option, Random, Schema, Stream } from "effect"
 import { createHash } from "node:crypto"
@@ -27,26 +27,26 @@ export class GitFailed extends Schema.TaggedError<GitFailed>()("GitFailed", {
 
 export type Argv = readonly [string, ...ReadonlyArray<string>]
 
-/** A confined command, ready to start. */
+/** A command that is confined and can be started. */
 export interface Held {
   readonly argv: Argv
-  /** Contents of the file descriptors 3, 4 and so on. */
+  /** Contents of the command's file descriptors 3, 4 and so on. */
   readonly handed: ReadonlyArray<Uint8Array>
 }
 
-/** Wraps a command so that it is confined to a folder. `cwd` is its working directory, by default that folder. */
+/** Confines a command to a folder. `cwd`: its working directory, by default that folder. */
 export type Hold = (argv: Argv, cwd?: string) => Effect.Effect<Held, GitUnavailable>
 
 export interface Needs {
   readonly network?: boolean
-  /** Further folders that the command can read. Must not include a folder that an agent named. */
+  /** Further folders that the command can read. They must not include a folder that an agent named. */
   readonly shared?: ReadonlyArray<string>
 }
 
-/** Makes a wrapper that confines commands to a folder. Undefined if this machine has no sandbox. */
+/** Creates a function that confines commands to a folder; undefined if this machine has no sandbox. */
 export type Confine = (folder: string, needs?: Needs) => Effect.Effect<Hold | undefined>
 
-/** Default: no confinement. */
+/** How commands are confined; by default they are not. */
 export const Confine = Context.Reference<Confine>("agentd/git/Confine", {
   defaultValue: () => () => Effect.undefined
 })
@@ -64,7 +64,7 @@ export interface GitStore {
   readonly person: Repository.Repository
 }
 
-/** Formats the complete config file of a git folder that the daemon creates. */
+/** Formats the complete config file for a git folder that the daemon creates. */
 const settings = (of: {
   readonly bare: boolean
   readonly format: string | undefined
@@ -91,7 +91,9 @@ export const put = Effect.fnUntraced(function* (file: string, content: string) {
   yield* files.rename(part, file)
 })
 
-/** The user's settings for how git represents files in a checkout. VALUES accepts only values that git defines. */
+/**
+ * The user's settings for how git represents files in a checkout. VALUES contains only values that git itself defines.
+ */
 const FILES = "^core\\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode)$"
 const VALUES = /^core\.([a-z]+)\n(true|false|input|lf|crlf|native)$/
 
@@ -120,7 +122,7 @@ export const makeFolder = Effect.fnUntraced(
       readonly bare: boolean
       readonly borrows: Pick<Repository.Repository, "commonDir">
       readonly head: string
-      /** Further settings, in the format of git's config file. */
+      /** Further settings in the format of git's config file. */
       readonly more?: string
     }
   ) {
@@ -146,13 +148,13 @@ export const makeFolder = Effect.fnUntraced(
   (making, gitDir) => Effect.catchTag(making, "PlatformError", unwritable(gitDir))
 )
 
-/** Error messages which mean that another git process holds a lock briefly, or was killed while it held one. */
+/** Error messages that mean: another git process holds a lock for a moment, or was killed while it held one. */
 const LOCKED = /cannot lock ref|\.lock': File exists|failed to read/
 const LOCK_ENDS = Backoff.constant("50 millis")
 const LOCK_TRIES = 10
 
 /**
- * The owner of the git folder that a command runs on. In the user's folder, another git process may hold a lock for a
+ * The owner of the git folder in which a command runs. In the user's folder, another git process may hold a lock for a
  * long time.
  */
 export type Whose = "daemon" | "person"
@@ -164,9 +166,9 @@ const lockIn = (folder: string, { stderr }: Answer): string | undefined => {
 }
 
 /**
- * Runs git and returns its result, even if git failed. If another git process holds a lock, retries. In a folder of the
- * daemon, a lock that remains was left by an earlier daemon's git and is removed. This is safe, because only one daemon
- * runs and its commands there are brief.
+ * Runs git and returns its result, even if git failed. If another git process holds a lock, retries. If a lock remains
+ * in a folder of the daemon, a git process of an earlier daemon left it, and it is removed. This is safe, because only
+ * one daemon runs and its commands there are brief.
  */
 export const ask = Effect.fnUntraced(function* (call: Call, whose: Whose = "daemon") {
   for (let tries = 0; ; tries++) {
@@ -192,7 +194,7 @@ export const must = Effect.fnUntraced(function* (call: Call, whose: Whose = "dae
 
 const BRANCHES = ["heads", "remotes", "tags"].map((kind) => `+refs/${kind}/*:refs/person/${kind}/*`)
 
-/** Also fetches the user's current branches. Undefined: there is no repository. */
+/** Opens the store of a repository, and fetches the user's current branches; undefined if there is no repository. */
 export const open = Effect.fnUntraced(function* (stores: string, folder: string) {
   const person = yield* Repository.find(folder)
   if (person === undefined) return undefined
@@ -204,7 +206,7 @@ export const open = Effect.fnUntraced(function* (stores: string, folder: string)
   return store
 })
 
-/** Undefined: there is no such commit. */
+/** Id of the commit with this name; undefined if there is none. */
 export const commitAt = Effect.fnUntraced(function* ({ gitDir }: Pick<GitStore, "gitDir">, name: string) {
   const call: Call = { gitDir, command: "rev-parse", options: ["--verify", "--quiet"], names: [`${name}^{commit}`] }
   const answer = yield* ask(call)
@@ -212,7 +214,7 @@ export const commitAt = Effect.fnUntraced(function* ({ gitDir }: Pick<GitStore, 
   return answer.code === 1 ? undefined : yield* failed(call, answer)
 })
 
-/** Lists the store's refs that the user's name for a commit can refer to, most likely first. */
+/** Lists the store's refs that the user can mean by a commit's name, most likely first. */
 const meanings = (word: string, head: Repository.Head | undefined): ReadonlyArray<string> => {
   if (word === "HEAD") return head === undefined ? [] : [head.commit ?? `refs/person/heads/${head.branch}`]
   if (word.startsWith("refs/")) return [word.replace("refs/", "refs/person/")]
@@ -221,7 +223,8 @@ const meanings = (word: string, head: Repository.Head | undefined): ReadonlyArra
 }
 
 /**
- * Finds the store's ref for the user's name of a commit. If the name has a suffix such as `~2`, `ref` is the commit id.
+ * Finds the ref in the store that the user means by a commit's name. If the name has a suffix such as `~2`, `ref` is
+ * the commit id.
  */
 export const refOf = Effect.fnUntraced(function* (store: GitStore, name: string) {
   const [, word = name, more = ""] = /^([^~^:]+)(.*)$/.exec(name) ?? []
@@ -232,7 +235,7 @@ export const refOf = Effect.fnUntraced(function* (store: GitStore, name: string)
   return undefined
 })
 
-/** Finds the commit that the user names by branch, tag, HEAD or commit id. */
+/** Finds the commit that the user gives as a branch, tag, HEAD or commit id. */
 export const commitOf = (store: GitStore, name: string) => Effect.map(refOf(store, name), (found) => found?.commit)
 
 export const isAncestor = Effect.fnUntraced(function* ({ gitDir }: GitStore, older: string, newer: string) {
@@ -245,7 +248,7 @@ export const isAncestor = Effect.fnUntraced(function* ({ gitDir }: GitStore, old
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 
 /**
- * Builds the command line for git's program at the other end of a transfer, confined to an agent's folder. Undefined:
+ * Builds the command line for git's program at the other end of a transfer, confined to an agent's folder. Undefined if
  * this machine has no sandbox.
  */
 export const heldIn = Effect.fnUntraced(
@@ -268,15 +271,15 @@ export const heldIn = Effect.fnUntraced(
   (making, { gitDir }) => Effect.catchTag(making, "PlatformError", unwritable(gitDir))
 )
 
-/** Git's message for a repository without a commit. */
+/** Part of git's message for a repository without a commit. */
 const UNBORN = /couldn't find remote ref HEAD/
 
-/** Prefix of a folder's refs in the store. */
+/** Prefix of the refs in the store that belong to a folder. */
 export const refsOf = (folder: string): string => `refs/agents/${keyOf(folder)}`
 
 /**
  * Fetches the current commit of a folder's checkout; undefined if there is no commit. `besides`: prefixes of further
- * refs to fetch. `sends`: git's sending program.
+ * refs to fetch. `sends`: command line of the git program that sends the commits.
  */
 export const takeOver = Effect.fnUntraced(function* (
   store: GitStore,
@@ -301,14 +304,14 @@ export const takeOver = Effect.fnUntraced(function* (
 })
 
 export interface Looked {
-  /** Git folder of the daemon, with an index of the tree's commit. */
+  /** The daemon's git folder for a tree, with an index of the tree's commit. */
   readonly gitDir: string
   readonly workTree: string
 }
 
 /**
- * Prepares an index for comparing a checkout with `commit`. `by`: suffix of the git folder's name, for a separate
- * index.
+ * Prepares an index with which a checkout is compared with `commit`. `by`: suffix of the git folder's name, for a
+ * separate index.
  */
 export const look = Effect.fnUntraced(function* (store: GitStore, top: string, commit: string, by = "") {
   const of: Looked = { gitDir: path.join(store.gitDir, "trees", `${keyOf(top)}${by}`), workTree: top }
@@ -335,7 +338,7 @@ export const changes = Effect.fnUntraced(function* (
   return lines.filter((line) => !pointed.has(line))
 })
 
-/** `pointed`: the lines for Git LFS files whose content matches their pointer. */
+/** Status of a checkout. `pointed`: the lines about Git LFS files whose content matches their pointer. */
 export const status = Effect.fnUntraced(function* (of: Looked, untracked: "all" | "no") {
   const said = yield* must({
     ...of,
@@ -346,7 +349,7 @@ export const status = Effect.fnUntraced(function* (of: Looked, untracked: "all" 
   return { lines, pointed: yield* pointedOf(of, lines) }
 })
 
-/** Maximum bytes of a file that is compared with its pointer. */
+/** Maximum size of a file that is compared with its pointer, bytes. */
 const MAX_POINTED = 1024 ** 3
 const MAX_POINTER = 1_024
 
@@ -354,7 +357,7 @@ const MAX_POINTER = 1_024
 const MOST_POINTED = 1_000
 
 /**
- * Selects the lines for Git LFS files whose content matches their pointer. Git reports them as changed because no
+ * Selects the lines about Git LFS files whose content matches their pointer. Git reports them as changed because no
  * filter runs here.
  */
 const pointedOf = Effect.fnUntraced(function* (of: Looked, lines: ReadonlyArray<string>) {
@@ -395,10 +398,13 @@ export const embedded = Effect.fnUntraced(function* (store: GitStore, folder: st
   return said.split("\0").flatMap((line) => (line.startsWith("160000 ") ? [line.slice(line.indexOf("\t") + 1)] : []))
 })
 
-/** Fails if the commit has more entries than `Bounds` allows. Git only lists the entries and does not unpack them. */
+/**
+ * Counts the entries of a commit. Fails if there are more than `Bounds` allows. Git only lists the entries and does not
+ * unpack them.
+ */
 export const count = (gitDir: string, commit: string) => must({ gitDir, command: "ls-tree", names: [commit] })
 
-/** Creates the git folder for comparing a tree, with an index of that commit. */
+/** Creates the git folder for comparing a tree, with an index of the tree's commit. */
 const lookFrom = Effect.fnUntraced(
   function* (gitDir: string, commit: string) {
     const files = yield* FileSystem.FileSystem

@@ -12,7 +12,7 @@ import { constants } from "node:fs"
 import { chmod, type FileHandle, mkdir, open, rename, rm } from "node:fs/promises"
 import * as path from "node:path"
 
-/** Maximum number of files that are copied at a time, and maximum bytes of one file. */
+/** Maximum number of files that are copied at once, and maximum size of one file, bytes. */
 const MOST = 1_000
 const MAX_BYTES = 4 * 1024 ** 3
 const A_READ = 1024 * 1024
@@ -37,13 +37,13 @@ const objectsIn = Effect.fnUntraced(function* (folder: string) {
 
 const placeOf = (folder: string, oid: string): string => path.join(folder, oid.slice(0, 2), oid.slice(2, 4), oid)
 
-/** Returns whether the content's hash matches the object id. */
+/** Whether the hash of the content matches the object id. */
 const copied = async (from: FileHandle, to: FileHandle, oid: string): Promise<boolean> => {
   const stat = await from.stat()
   if (!stat.isFile() || stat.size > MAX_BYTES) return false
   const hash = createHash("sha256")
   const bytes = new Uint8Array(A_READ)
-  // stops at the initial size: a file that grows while it is read does not match its name
+  // reads only the initial size: a file that grows while it is read does not match its name anyway
   for (let at = 0; at <= stat.size;) {
     const { bytesRead } = await from.read(bytes, 0, A_READ, at)
     if (bytesRead === 0) break
@@ -71,7 +71,7 @@ const copy = async (from: string, to: string, oid: string): Promise<void> => {
   }
 }
 
-/** Copies objects that the second git folder does not have. Returns the number of objects that it still lacks. */
+/** Copies the objects that the second git folder lacks. Returns how many it still lacks. */
 export const carry = Effect.fnUntraced(function* (from: string, to: string) {
   const [here, there] = [path.join(from, "lfs/objects"), path.join(to, "lfs/objects")]
   const made = yield* objectsIn(here)

@@ -11,23 +11,23 @@ import * as path from "node:path"
 export interface Repository {
   /** Root of the checkout. */
   readonly top: string
-  /** Path of the folder relative to `top`: empty, or for example "packages/app". */
+  /** Path of the folder relative to `top`; empty if they are the same, otherwise for example "packages/app". */
   readonly prefix: string
-  /** Folder that contains HEAD and the index. */
+  /** The git folder that contains HEAD and the index. */
   readonly gitDir: string
   /**
-   * Folder that contains objects, branches and settings. Equal to `gitDir`, except in a linked work tree: there, it is
-   * the main repository's git folder.
+   * The git folder that contains objects, branches and settings. Equal to `gitDir`, except in a linked work tree:
+   * there, it is the git folder of the main repository.
    */
   readonly commonDir: string
 }
 
 const files = FileSystem.FileSystem
 
-/** Maximum bytes of a one-line git file. */
+/** Maximum size of a git file that contains one line, bytes. */
 const MAX_LINE = 4_096
 
-/** Undefined: the file cannot be read, is not a regular file or is too large. */
+/** The first line of a file; undefined if the file cannot be read, is not a regular file or is too large. */
 export const firstLine = (file: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
   Effect.flatMap(files, (files) =>
     files.stat(file).pipe(
@@ -43,11 +43,11 @@ const typeOf = (file: string) =>
     Effect.map(Effect.option(files.stat(file)), (found) => (Option.isSome(found) ? found.value.type : undefined))
   )
 
-/** Returns the absolute path if links cannot be resolved. */
+/** Returns the path with links resolved, or the absolute path if that fails. */
 const real = (file: string) =>
   Effect.flatMap(files, (files) => Effect.orElseSucceed(files.realPath(file), () => path.resolve(file)))
 
-/** Undefined: there is none. */
+/** The git folder of a checkout; undefined if there is none. */
 const gitDirOf = Effect.fnUntraced(function* (top: string) {
   const git = path.join(top, ".git")
   const type = yield* typeOf(git)
@@ -66,7 +66,7 @@ const commonOf = Effect.fnUntraced(function* (gitDir: string) {
   return named === undefined ? gitDir : yield* real(path.resolve(gitDir, named))
 })
 
-/** Finds the repository whose checkout is the folder or contains it. Undefined: there is none. */
+/** Finds the repository whose checkout is the folder or contains it; undefined if there is none. */
 export const find = Effect.fnUntraced(function* (folder: string) {
   const start = yield* real(folder)
   for (let top = start; ; top = path.dirname(top)) {
@@ -88,7 +88,7 @@ export type Head =
   | { readonly branch: string; readonly commit?: undefined }
   | { readonly branch?: undefined; readonly commit: string }
 
-/** Undefined: HEAD cannot be read. */
+/** The branch or commit in HEAD; undefined if HEAD cannot be read. */
 export const headOf = (gitDir: string): Effect.Effect<Head | undefined, never, FileSystem.FileSystem> =>
   Effect.map(firstLine(path.join(gitDir, "HEAD")), (line): Head | undefined => {
     if (line === undefined) return undefined
@@ -117,7 +117,7 @@ export const linked = Effect.fnUntraced(function* ({ commonDir }: Pick<Repositor
   return found
 })
 
-/** Lists the repository's own checkout and its linked work trees, if their folders exist. */
+/** Lists the repository's own checkout and its linked work trees, without those whose folders do not exist. */
 export const checkouts = Effect.fnUntraced(function* (of: Pick<Repository, "commonDir">) {
   const { commonDir } = of
   const own = path.basename(commonDir) === ".git" ? [{ folder: path.dirname(commonDir), gitDir: commonDir }] : []

@@ -25,25 +25,25 @@ import {
 
 export interface ChangedFile {
   readonly path: string
-  /** Number of added and of removed lines. Null: the file is not text. */
+  /** Number of lines that were added and removed; null if the file is not text. */
   readonly added: number | null
   readonly removed: number | null
 }
 
 export interface TreeDiff {
-  /** Commit that the files are compared with. */
+  /** The commit with which the files are compared. */
   readonly base: string
   readonly files: ReadonlyArray<ChangedFile>
-  /** Number of new files that the patch omits because there are too many. */
+  /** Number of new files that are missing in the patch because there are too many. */
   readonly more: number
   /** Git's patch, without colour. */
   readonly patch: string
   readonly isCut: boolean
 }
 
-/** Maximum characters of a patch. */
+/** Maximum length of a patch, characters. */
 export const MAX_PATCH = 524_288
-/** Maximum number of new files that are shown with their content. */
+/** Maximum number of new files whose content is shown. */
 const MAX_NEW = 200
 
 /** Object id of the empty file, which every git knows. */
@@ -117,7 +117,7 @@ const withNew = <A>(
 
 /**
  * Compares a checkout with its base commit. Changes the index, so it must not run concurrently for one checkout.
- * Undefined: the folder is not a checkout or has no commit yet.
+ * Undefined if the folder is not a checkout or has no commit yet.
  */
 export const diff = Effect.fnUntraced(function* (store: GitStore, stores: string, folder: string) {
   const found = yield* Repository.find(folder)

@@ -2,13 +2,17 @@
  * UserGit: runs git as the user does in a terminal, with the user's settings, hooks and permissions. Used only by CLI
  * commands, never by the daemon.
  *
- * Guarantees: Variables that select a repository (GIT_DIR …, set if a command is called from a hook) are removed.
+ * Guarantees: Environment variables that select a repository are removed (GIT_DIR …; git sets them if a hook calls the
+ * command).
  */
 import { Effect, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { type Answer, GitUnavailable } from "./Git.ts"
 
-/** Variables from `git rev-parse --local-env-vars`, and others that change on which repository or folder git acts. */
+/**
+ * Environment variables from `git rev-parse --local-env-vars`, and others that change in which repository or folder git
+ * works.
+ */
 const REPOSITORY_VARIABLES = `GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CEILING_DIRECTORIES GIT_COMMON_DIR GIT_CONFIG
 GIT_CONFIG_COUNT GIT_CONFIG_PARAMETERS GIT_DIR GIT_GRAFT_FILE GIT_IMPLICIT_WORK_TREE GIT_INDEX_FILE
 GIT_INTERNAL_SUPER_PREFIX GIT_NAMESPACE GIT_NO_REPLACE_OBJECTS GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_QUARANTINE_PATH
@@ -20,7 +24,7 @@ const environment = {
   LC_ALL: "C"
 }
 
-/** Every exit code counts as a result. Fails only if git cannot be run. */
+/** Runs git. Every exit code counts as a result. Fails only if git cannot be run. */
 export const run = Effect.fnUntraced(
   function* (folder: string, ...args: ReadonlyArray<string>) {
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner

@@ -1,9 +1,9 @@
 /**
- * EndedPrograms: programs in a keeper's folder that no keeper manages any more. They ended under an earlier keeper,
- * or the next one could not resume them.
+ * EndedPrograms: programs in a keeper's folder that no keeper manages any more. They ended while an earlier keeper
+ * managed them, or the next keeper could not resume them.
  *
- * Guarantees: A damaged file only loses its own information. A failure that was recorded before the machine's last boot
- * is ignored, because the shutdown can have caused it.
+ * Guarantees: If a file is damaged, only the information in it is lost. A failure that was recorded before the
+ * machine's last boot is ignored, because the shutdown can have caused it.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -20,7 +20,7 @@ const jsonIn = (file: string): { readonly [key: string]: unknown } => {
   }
 }
 
-/** Empty if the machine has none. */
+/** Id of the machine's last boot; empty if the machine has none. */
 export const boot = (): string => {
   const file = "/proc/sys/kernel/random/boot_id"
   return fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim() : ""
@@ -61,7 +61,7 @@ const listed = (folder: string, run: string): Listed => {
   }
 }
 
-/** `held`: programs that the current keeper holds. */
+/** Programs that no keeper manages any more. `held`: programs that the current keeper holds. */
 export const of = (folder: string, held: ReadonlySet<string>): ReadonlyArray<Listed> => {
   const runs = path.join(folder, "runs")
   if (!fs.existsSync(runs)) return []

@@ -1,5 +1,5 @@
 /**
- * Keeper: the daemon's side of the keeper, a small process that holds programs while daemons stop and start.
+ * Keeper: the daemon's side of the keeper, a small process that keeps programs running while daemons stop and start.
  *
  * A keeper has its own folder, `<folder>/<n>`, with a copy of its program. The newest keeper takes new programs. A
  * keeper that an older agentd started keeps its programs, accepts no new ones, and exits after the last one.
@@ -30,7 +30,7 @@ import * as SpawnScript from "./SpawnScript.ts"
 export class NotHeld extends Schema.TaggedError<NotHeld>()("NotHeld", { code: Schema.String }) {}
 
 export interface Wanted {
-  /** Name of the program, never reused. Contains only letters, digits, and `_ . + -`. */
+  /** Name of the program, never reused. It contains only letters, digits, and `_ . + -`. */
   readonly name: string
   readonly argv: ReadonlyArray<string>
   readonly cwd: string
@@ -41,50 +41,50 @@ export interface Wanted {
   readonly limits?: SpawnScript.Limits | undefined
 }
 
-/** A command line that is put before another one, with the environment variables that it needs. */
+/** A command line that is put in front of another one, with the environment variables that it needs. */
 export interface Via {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
 }
 
 export interface KeeperOptions {
-  /** Folder for all keepers, and nothing else; created with mode 0700. */
+  /** Folder that contains only the keepers; created with mode 0700. */
   readonly folder: string
   /** How long programs keep running without a daemon. */
   readonly lease: Duration.Duration
-  /** The PATH for finding a shell, `mkfifo` and `sleep`. */
+  /** The PATH in which a shell, `mkfifo` and `sleep` are searched. */
   readonly path: string
   /**
    * Starts a keeper in its own systemd unit with a delegated cgroup. A name is not reused while a unit with this name
    * is active.
    */
   readonly via?: ((name: string) => Via) | undefined
-  /** Maximum unread bytes of one output stream. If it is reached, the program waits for the daemon. */
+  /** Maximum size of the unread output in one stream, bytes. If it is reached, the program waits for the daemon. */
   readonly bound?: number | undefined
-  /** Bytes after which a new output file is started. */
+  /** Size after which a new output file is started, bytes. */
   readonly segment?: number | undefined
-  /** Interval between checks of a keeper that holds programs, so that a hang is noticed. */
+  /** How often a keeper that holds programs is checked, so that a hang is noticed. */
   readonly look?: Duration.Duration
 }
 
 export interface Keeper {
   /** How long programs keep running without a daemon. */
   readonly lease: Duration.Duration
-  /** Whether there is a keeper. If false, programs are started without one. */
+  /** Whether there is a keeper. If not, programs are started without one. */
   readonly isThere: Effect.Effect<boolean>
   readonly spawn: (wanted: Wanted) => Effect.Effect<KeeperProgram, NotHeld>
-  /** Takes the program, if a keeper holds it and nobody has taken it since the daemon started. */
+  /** Takes over the program, if a keeper holds it and it has not been taken since the daemon started. */
   readonly take: (name: string) => Effect.Effect<KeeperProgram | undefined>
-  /** Programs that an earlier daemon left and nobody has taken. */
+  /** Programs that an earlier daemon left and that have not been taken. */
   readonly left: Effect.Effect<ReadonlyArray<KeeperProgram>>
-  /** Opened once unwanted programs of an earlier daemon are gone. No program is started before that. */
+  /** Opened when all unwanted programs of an earlier daemon have ended. No program is started before that. */
   readonly settled: Latch.Latch
-  /** Discards these programs once they have ended. Does not end a live one. */
+  /** Discards these programs when they have ended. Never ends a live program. */
   readonly forget: (which: (name: string) => boolean) => Effect.Effect<void>
-  /** Announces that this daemon ends and another one follows. From then on, closing a scope ends no program. */
+  /** Announces that this daemon ends and another one follows. From then on, no program ends when its scope closes. */
   readonly leave: Effect.Effect<void>
   readonly isLeaving: () => boolean
-  /** Why a keeper that should exist cannot be reached now, and since when (ms since the epoch). */
+  /** Why the keeper cannot be reached now although there should be one, and since when (ms since the epoch). */
   readonly trouble: () => Trouble | undefined
 }
 
@@ -106,16 +106,16 @@ const NONE: Keeper = {
   trouble: () => undefined
 }
 
-/** By default there is no keeper, and programs end with the daemon. */
+/** The keeper; by default there is none, and programs end with the daemon. */
 export const Keeper = Context.Reference<Keeper>("agentd/keeper/Keeper", { defaultValue: () => NONE })
 
 export const layer = (options: KeeperOptions) => Layer.effect(Keeper, make(options))
 
-/** Bytes of output after which a keeper is told how much was read. */
+/** Number of bytes of output after which a keeper is told how much has been read. */
 const MARK = 1 << 20
-/** Bytes of output between two checkpoints of a program. */
+/** Number of bytes of output between two checkpoints of a program. */
 const WORTH = 4 << 20
-/** Maximum length of `sun_path` in bytes, without the final zero byte. */
+/** Maximum length of a socket's path (`sun_path`) in bytes, without the final zero byte. */
 const MAX_PATH_BYTES = 107
 const START_LIMIT = 250
 const LOOK = "20 millis"
@@ -123,10 +123,10 @@ const START_WAIT = "20 seconds"
 const LOOK_AGAIN = Duration.seconds(30)
 /** Delay before a keeper that has not answered yet is checked. */
 const SOON = "2 seconds"
-/** Maximum epoch for a keeper up to version 2. Beyond it no later daemon could own that keeper. */
+/** Maximum epoch for a keeper up to version 2. With a higher epoch, no later daemon could own that keeper. */
 const MAX_OLDER = 2 ** 31
 /**
- * Number of failed attempts to reach the keeper, about ten seconds in total. After that, programs that have died count
+ * Number of failed attempts to reach the keeper (about ten seconds in total) after which programs that have died count
  * as lost.
  */
 const PATIENT = 8
@@ -143,14 +143,17 @@ const contentOf = (file: string): string => {
   }
 }
 
-/** Whether the program is alive. True if the system cannot tell. */
+/** Whether the program is alive. Also true if the system cannot tell. */
 const lives = ({ pid, start }: Pick<KeeperProgram, "pid" | "start">): boolean => {
   const stat = contentOf(`/proc/${pid}/stat`)
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   return contentOf("/proc/self/stat") === "" || (fields[0] !== "Z" && Number(fields[19]) === start)
 }
 
-/** Kills the keeper of this folder. Finds it by its command line, because the `pid` file can be damaged or gone. */
+/**
+ * Kills the keeper of this folder. Finds the keeper by its command line, because the `pid` file can be damaged or
+ * missing.
+ */
 const killed = (folder: string): void => {
   for (const name of fs.existsSync("/proc") ? fs.readdirSync("/proc") : []) {
     if (!/^\d+$/.test(name)) continue
@@ -164,7 +167,7 @@ const killed = (folder: string): void => {
 }
 
 export interface Launched {
-  /** Why the keeper could not start. Undefined: the keeper may be running. */
+  /** Why the keeper could not start; undefined if it may be running. */
   failed: string | undefined
 }
 
@@ -186,7 +189,7 @@ const DELEGATED = [
   .join("; ")
   .replaceAll("; do [", " ; do [")
 
-/** Starts a keeper. `around`: command that starts the keeper in a unit of its own. Undefined: no unit. */
+/** Starts a keeper. `around`: the command that starts the keeper in a unit of its own; undefined for no unit. */
 const launch = (
   folder: string,
   { bound, lease, path: PATH, segment }: KeeperOptions,
@@ -210,7 +213,7 @@ const launch = (
   return launched
 }
 
-/** The default uses processes and sockets. */
+/** Functions with which the keeper's processes and sockets are used. */
 export interface Machinery {
   readonly connect: typeof connect
   readonly launch: typeof launch
@@ -219,7 +222,7 @@ export interface Machinery {
   readonly script: typeof SpawnScript.of
 }
 
-/** A simulation provides its own. */
+/** By default, real processes and sockets; a simulation provides its own. */
 export const Machinery = Context.Reference<Machinery>("agentd/keeper/Machinery", {
   defaultValue: () => ({ connect, launch, killed, lives, script: SpawnScript.of })
 })
@@ -227,10 +230,12 @@ export const Machinery = Context.Reference<Machinery>("agentd/keeper/Machinery",
 /** Manages the keepers of one folder, which run one after the other. */
 class Home {
   readonly folder: string
-  /** True if this folder's keeper takes new programs. */
+  /** True if the keeper in this folder takes new programs. */
   isActive: boolean
   readonly up = Latch.makeUnsafe(false)
-  /** Completes when the keeper's programs have been listed once, or when the keeper could not be reached. */
+  /**
+   * Completed when the keeper's programs have been listed once, or when it is clear that the keeper cannot be reached.
+   */
   readonly known = Deferred.makeUnsafe<void>()
   readonly programs = new Map<string, KeeperProgram>()
   private readonly options: KeeperOptions
@@ -240,14 +245,15 @@ class Home {
   private awaited: { readonly name: string; readonly tales: Array<Tale> } | undefined = undefined
   private isClosed = false
   /**
-   * Epoch of this daemon. Chosen once, so that a daemon that was replaced by a newer one does not become owner again.
+   * Epoch of this daemon. It is chosen only once: a daemon that was replaced by a newer one must not become owner
+   * again.
    */
   private epoch: number | undefined = undefined
   trouble: Trouble | undefined = undefined
-  /** True if the keeper has exited and no other is needed: output is read from its folder. */
+  /** True if the keeper has exited and no new one is needed: output is then read from its folder. */
   private isPast = false
   private launches = 0
-  /** Programs that were forgotten while there was no keeper. */
+  /** Programs that were discarded while there was no keeper. */
   private readonly forgotten = new Set<string>()
   /** Programs that no keeper manages any more. */
   private readonly recorded = new Set<string>()
@@ -354,8 +360,8 @@ class Home {
     })
 
   /**
-   * Connects, and takes over the list of held programs. A keeper that does not answer is killed: the next one finds its
-   * programs.
+   * Connects to the keeper, and takes over its list of programs. A keeper that does not answer is killed: the next one
+   * finds its programs.
    */
   private readonly begin = Effect.gen({ self: this }, function* () {
     const link = yield* this.reach
@@ -406,7 +412,7 @@ class Home {
     for (const [name, one] of this.programs) if (!names.has(name)) one.lost()
   }
 
-  /** Checks the keeper regularly, so that a hang is noticed even without orders. */
+  /** Checks the keeper regularly, so that a hang is noticed even if there are no orders. */
   private watch(link: KeeperLink) {
     return Effect.forever(
       Effect.gen({ self: this }, function* () {
@@ -417,7 +423,7 @@ class Home {
     )
   }
 
-  /** Sends an order whose answer can take long. Meanwhile, the keeper must respond to checks. */
+  /** Sends an order that can take long to answer. Meanwhile, the keeper must respond to checks. */
   asks(link: KeeperLink, order: Parameters<KeeperLink["ask"]>[0]) {
     const looks = Effect.andThen(Effect.delay(this.look(link), SOON), Effect.never)
     return Effect.raceFirst(link.ask(order, null), looks)
@@ -434,7 +440,7 @@ class Home {
     })
   }
 
-  /** Keeps a connection to the keeper while the keeper is needed. */
+  /** Keeps a connection to the keeper open as long as the keeper is needed. */
   readonly life = Effect.gen({ self: this }, function* () {
     for (let failures = 0; !this.isClosed;) {
       const link = yield* Effect.catch(this.begin, (why) =>
@@ -469,7 +475,7 @@ class Home {
     else link.tell({ op: "forget", run })
   }
 
-  /** Discards a program. If no keeper is connected now, the next keeper is told. */
+  /** Discards a program. If no keeper is connected now, the next keeper gets the order. */
   forget(held: KeeperProgram): void {
     held.close()
     this.programs.delete(held.name)
@@ -480,7 +486,7 @@ class Home {
     else this.letGo(this.current, held.name)
   }
 
-  /** `isKept`: true if the next daemon will resume the programs. */
+  /** Closes the connection. `isKept`: true if the next daemon will resume the programs. */
   close(isKept: boolean): void {
     this.isClosed = true
     const { current } = this
@@ -489,7 +495,7 @@ class Home {
   }
 }
 
-/** Finds the folders that may hold programs, and removes all others. */
+/** Finds the folders that may contain programs, and removes all others. */
 const homesOf = (options: KeeperOptions, machinery: Machinery): ReadonlyArray<Home> => {
   const homeOf = (folder: string, isActive: boolean) => new Home(folder, isActive, options, machinery)
   fs.mkdirSync(options.folder, { recursive: true, mode: 0o700 })

@@ -1,6 +1,6 @@
 /**
- * KeeperFile: the files of the keeper's program. Each keeper gets its own copy. The bundle has no separate files, so
- * `scripts/bundle.ts` replaces this module with their texts.
+ * KeeperFile: the files that the keeper's program consists of. Each keeper gets its own copy. The bundle has no
+ * separate files, so `scripts/bundle.ts` replaces this module with their texts.
  */
 import * as fs from "node:fs"
 

@@ -1,14 +1,14 @@
 /**
  * KeeperLink: a connection to one keeper.
  *
- * Guarantees: Every order is answered: by the keeper, with the error "gone" if the connection has ended, or with "late"
+ * Guarantees: Every order gets an answer: the keeper's answer, the error "gone" if the connection has ended, or "late"
  * after a timeout.
  */
 import { Deferred, type Duration, Effect } from "effect"
 import * as net from "node:net"
 import type { Order, Reply, Tale } from "./Protocol.ts"
 
-/** Timeout for an answer. A keeper that takes longer is considered hung. */
+/** Timeout for an answer. A keeper that takes longer is treated as hung. */
 const LIMIT = "5 seconds"
 
 export class KeeperLink {
@@ -58,7 +58,9 @@ export class KeeperLink {
     return id
   }
 
-  /** `limit`: timeout. Null if the answer does not depend on the keeper alone. */
+  /**
+   * Sends an order and waits for the answer. `limit`: timeout; null if the answer does not depend on the keeper alone.
+   */
   ask(order: Order, limit: Duration.Input | null = LIMIT): Effect.Effect<Reply> {
     return Effect.suspend(() => {
       if (this.socket.destroyed) return Effect.succeed<Reply>({ re: 0, error: "gone" })
@@ -79,13 +81,13 @@ export class KeeperLink {
     if (!this.socket.destroyed) this.send(order)
   }
 
-  /** Closes the connection after everything sent before is written. */
+  /** Closes the connection when everything that was sent before has been written. */
   close(): void {
     this.socket.destroySoon()
   }
 }
 
-/** Fails with the system's error code if no process is listening. */
+/** Connects to a keeper. Fails with the system's error code if no process is listening. */
 export const connect = (file: string, heard: (tale: Tale) => void): Effect.Effect<KeeperLink, string> =>
   Effect.callback((resume) => {
     const socket = net.connect(file)

@@ -1,11 +1,11 @@
 /**
  * KeeperProgram: the daemon's view of a program that a keeper holds.
  *
- * Guarantees: Output is read from files by position. The bytes at a position never change, even if the daemon or the
- * keeper dies in between. An input is written once, in the order of the calls, and is sent again if the keeper died
+ * Guarantees: Output is read from files at known positions. The bytes at a position never change, even if the daemon or
+ * the keeper dies in between. An input is written once, in the order of the calls, and is sent again if the keeper died
  * before accepting it. The exit is reported once, without code and signal if the keeper that started the program has
- * died. If output that was reported is missing, the output ends there, and the program counts as lost. A checkpoint
- * never moves back.
+ * died. If output that was reported is missing, the output ends there, and the program counts as lost. The position of
+ * a checkpoint never decreases.
  */
 import { Clock, Deferred, Effect, Semaphore } from "effect"
 import * as fs from "node:fs"
@@ -13,23 +13,23 @@ import * as path from "node:path"
 import type { KeeperLink } from "./KeeperLink.ts"
 import type { Exit, Listed, StreamName, Tale } from "./Protocol.ts"
 
-/** An input that was sent to the program, and its note. */
+/** An input that was sent to the program, with its note. */
 export interface Input {
   readonly seq: number
   readonly note: string
 }
 
-/** Access to the keeper that holds the program. `link` waits for the next keeper if that one has died. */
+/** Access to the keeper that holds the program. If that keeper has died, `link` waits for the next one. */
 export interface Reach {
   readonly link: Effect.Effect<KeeperLink>
   /** Pid of the newest keeper. */
   readonly keeper: number | undefined
   /**
-   * Bytes of output after which the keeper is told how much was read. A fraction of the keeper's limit for unread
-   * output.
+   * Number of bytes of output after which the keeper is told how much has been read: a fraction of the keeper's limit
+   * for unread output.
    */
   readonly mark: number
-  /** Bytes of output after which a new checkpoint is due. */
+  /** Number of bytes of output after which a new checkpoint is due. */
   readonly worth: number
 }
 
@@ -37,17 +37,16 @@ export interface Reach {
 export interface Point {
   readonly out: number
   readonly err: number
-  /** Number of the last input before it. */
+  /** Number of the last input before the checkpoint. */
   readonly seq: number
-  /** The state at the checkpoint, in a form that its reader defines. */
+  /** The state at the checkpoint, in a form that the state's reader defines. */
   readonly known: unknown
 }
 
 /** Format version of the checkpoint file. */
 const FORMAT = 1
 /**
- * Shared buffer for all reads, which run one after the other. A separate buffer for each read would cost 64 kB for
- * every line.
+ * Buffer for all reads, which run one after another. A separate buffer for each read would cost 64 kB for every line.
  */
 const room = Buffer.allocUnsafeSlow(1 << 16)
 const BUSY = "100 millis"
@@ -61,7 +60,7 @@ const replaced = (file: string, content: string): void => {
 
 const lineOf = ({ note, seq }: Input): string => `${seq} ${note.replaceAll("\n", " ")}\n`
 
-/** If two notes have the same number, the later one counts. */
+/** Reads the notes. If two notes have the same number, the later one is used. */
 const notesIn = (folder: string): ReadonlyArray<Input> => {
   // a keeper of version 1 wrote the notes itself, to `inputs`
   const files = ["inputs", "notes"].map((name) => path.join(folder, name)).filter((file) => fs.existsSync(file))
@@ -75,7 +74,7 @@ const isPoint = (value: unknown): value is Point & { readonly format: number } =
   return [err, out, seq].every(Number.isInteger)
 }
 
-/** Undefined: there is no checkpoint. "lost": the checkpoint cannot be read. */
+/** The stored checkpoint; undefined if there is none, "lost" if it cannot be read. */
 const pointIn = (folder: string): Point | "lost" | undefined => {
   const file = path.join(folder, "point")
   if (!fs.existsSync(file)) return undefined
@@ -87,7 +86,7 @@ const pointIn = (folder: string): Point | "lost" | undefined => {
   }
 }
 
-/** Reads the segment files of one output stream, one after the other. */
+/** Reads the segment files of one output stream, one after another. */
 class Segments {
   position: number
   private readonly folder: string
@@ -101,7 +100,7 @@ class Segments {
     this.position = position
   }
 
-  /** Undefined: no bytes are available now. */
+  /** The next bytes; undefined if no bytes are available now. */
   read(): Uint8Array | undefined {
     if (this.fd < 0) this.open(this.baseOf(this.position))
     if (this.fd < 0) return undefined
@@ -117,7 +116,7 @@ class Segments {
     return this.read()
   }
 
-  /** Removes the files that end before this position. */
+  /** Removes the segment files that end before this position. */
   free(position: number): void {
     const bases = this.bases()
     for (const [index, base] of bases.entries()) {
@@ -158,14 +157,14 @@ export class KeeperProgram {
   readonly start: number
   /** Number of processes that the machine had started before this program. */
   readonly births: number | undefined
-  /** The keeper's shell next to the program. The keeper ends it after the program has ended. */
+  /** The shell that the keeper runs next to the program. The keeper ends this shell after the program has ended. */
   readonly anchor: { readonly pid: number; readonly start: number } | undefined
-  /** Inputs that the program had received, and the size of its output, when this daemon resumed it. */
+  /** How many inputs the program had received, and the size of its output, when this daemon resumed it. */
   readonly inputs: ReadonlyArray<Input>
   readonly before: { readonly out: number; readonly err: number; readonly seq: number }
-  /** The checkpoint from which output and inputs are read. Undefined: from the beginning. */
+  /** The checkpoint from which output and inputs are read; undefined if they are read from the beginning. */
   readonly point: Point | undefined
-  /** True if the beginning of the output is gone and the checkpoint that would replace it cannot be read. */
+  /** True if the beginning of the output has been removed and the checkpoint that replaces it cannot be read. */
   readonly isCut: boolean
   isTaken = false
   private readonly reach: Reach
@@ -213,7 +212,7 @@ export class KeeperProgram {
     if (ended) this.over()
   }
 
-  /** Called if no keeper knows the program any more. */
+  /** Called if the program is not known to any keeper any more. */
   lost(): void {
     this.exitedWith({ code: null, signal: null })
     this.over()
@@ -252,7 +251,7 @@ export class KeeperProgram {
     return this.reach.keeper
   }
 
-  /** True once the exit is known and all output has been received. */
+  /** True if the exit is known and all output has been received. */
   get isWhole(): boolean {
     return this.isOver
   }
@@ -261,7 +260,7 @@ export class KeeperProgram {
     return Deferred.await(this.end)
   }
 
-  /** Reads the next bytes of output, starting at the beginning or the checkpoint. Undefined at the end. */
+  /** Reads the next bytes of output, starting at the beginning or at the checkpoint; undefined at the end. */
   read(name: StreamName): Effect.Effect<Uint8Array | undefined> {
     return Effect.suspend(() => {
       const reader = this.readers[name]
@@ -273,7 +272,7 @@ export class KeeperProgram {
     })
   }
 
-  /** Ends the output because a part of it is missing. The program counts as lost. */
+  /** Ends the output because a part of it is missing. The program then counts as lost. */
   private torn(name: StreamName): Effect.Effect<undefined> {
     const { position } = this.readers[name]
     this.lost()
@@ -292,7 +291,7 @@ export class KeeperProgram {
     })
   }
 
-  /** From time to time, tells the keeper how much was read. */
+  /** Tells the keeper from time to time how much has been read. */
   private read_(): Effect.Effect<void> {
     const { err, out } = this.readers
     if (out.position + err.position - this.marked < this.reach.mark || this.isOver) return Effect.void
@@ -300,7 +299,7 @@ export class KeeperProgram {
     return Effect.map(this.reach.link, (link) => this.mark(link))
   }
 
-  /** Tells the keeper how many bytes were read. A new keeper does not know this. */
+  /** Tells the keeper how many bytes have been read. A new keeper does not know this. */
   mark(link: KeeperLink): void {
     const { err, out } = this.readers
     link.tell({ op: "mark", run: this.name, out: out.position, err: err.position })
@@ -349,7 +348,7 @@ export class KeeperProgram {
     )
   }
 
-  /** Stores the note before the input is sent. Returns false if the program's folder is gone. */
+  /** Stores the note of an input before the input is sent. Returns false if the program's folder is gone. */
   private noted(seq: number, note: string): boolean {
     if (!fs.existsSync(this.folder)) return false
     fs.appendFileSync(path.join(this.folder, "notes"), lineOf({ seq, note }), { mode: 0o600 })
@@ -357,12 +356,12 @@ export class KeeperProgram {
   }
 
   /**
-   * Returns the remaining grace period in ms, counted since a daemon first asked the program to end. The next daemon
-   * continues the same grace period.
+   * Returns how much of the grace period remains, ms. It counts from when a daemon first asked the program to end, and
+   * the next daemon continues it.
    */
   graceLeft(grace: number): Effect.Effect<number> {
     return Effect.map(Clock.monotonicTimeNanos, (nanos) => {
-      // monotonic time since boot: no program survives a reboot
+      // monotonic time since boot is enough, because no program survives a reboot
       const now = Number(nanos / 1_000_000n)
       const file = path.join(this.folder, "asked")
       if (!fs.existsSync(this.folder)) return grace

@@ -1,6 +1,6 @@
 /**
- * Proof: mutual authentication of the daemon and keeper of one store. They share a secret in the keepers' folder that
- * only this user can read. A connection carries only digests of the secret and of nonces from both sides.
+ * Proof: mutual authentication of the daemon and keeper of one store. They share a secret in the keepers' folder, which
+ * only this user can read. Only digests of the secret and of nonces from both sides are sent over a connection.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import * as fs from "node:fs"
@@ -20,7 +20,7 @@ const known = (file: string): string | undefined => {
 
 export const nonce = (): string => randomBytes(32).toString("hex")
 
-/** Daemon and keeper read the secret for each connection. A damaged secret is therefore replaced for both. */
+/** Daemon and keeper read the secret for each connection, so if a damaged secret is replaced, both use the new one. */
 export const secretOf = (folder: string): string => {
   const file = path.join(folder, "secret")
   const found = known(file)
@@ -32,7 +32,7 @@ export const secretOf = (folder: string): string => {
   return made
 }
 
-/** Must produce the same result as `proof` in keeper.mjs. */
+/** Digest that proves knowledge of the secret. Must return the same result as `proof` in keeper.mjs. */
 export const proofOf = (secret: string, ...words: ReadonlyArray<string | number>): string =>
   createHmac("sha256", secret).update(words.join(" ")).digest("hex")
 

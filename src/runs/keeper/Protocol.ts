@@ -12,7 +12,7 @@
  */
 
 /**
- * Version of these messages and of the folder's files, the same as in keeper.mjs. A keeper of another version gets no
+ * Version of these messages and of the folder's files, the same as in keeper.mjs. A keeper with another version gets no
  * new program.
  */
 export const VERSION = 3
@@ -21,7 +21,8 @@ export type StreamName = "out" | "err"
 
 export type Order =
   /**
-   * The first order. The answer proves that this is the store's keeper. Keepers up to version 2 do not know this order.
+   * The first order on a connection. The answer proves that the keeper belongs to this store. Keepers up to version 2
+   * do not know this order.
    */
   | { readonly op: "meet"; readonly nonce: string }
   /**
@@ -32,18 +33,21 @@ export type Order =
   | {
       readonly op: "spawn"
       readonly run: string
-      /** Script with which a waiting shell becomes the program. */
+      /** Script with which a waiting shell turns into the program. */
       readonly script: string
       /** Contents of the program's file descriptors 3, 4 and so on, in base64. */
       readonly handed?: ReadonlyArray<string>
     }
-  /** `seq` increases by one. An input with a known number is not written again. `data`: null closes the input. */
+  /**
+   * Writes to the program's input. `seq` increases by one with each input; an input with a known number is not written
+   * again. `data`: null closes the input.
+   */
   | { readonly op: "write"; readonly run: string; readonly seq: number; readonly data: string | null }
-  /** Reports how many bytes of output the daemon has read. */
+  /** Tells the keeper how many bytes of output the daemon has read. */
   | { readonly op: "mark"; readonly run: string; readonly out: number; readonly err: number }
-  /** The program is no longer needed: discard it once it has ended. */
+  /** The program is no longer needed: the keeper discards it when it has ended. */
   | { readonly op: "forget"; readonly run: string }
-  /** Tells the keeper to accept no new program, and to exit after the last one. */
+  /** Tells the keeper to accept no new programs, and to exit when its last program has ended. */
   | { readonly op: "retire" }
 
 /** How a program ended. Both fields are null if the keeper that started the program has died. */
@@ -57,33 +61,36 @@ export interface Anchor {
   readonly start: string
 }
 
-/** A program in a keeper's list. */
+/** A program in the list that a keeper sends. */
 export interface Listed {
   readonly run: string
   readonly pid: number
-  /** Start time in clock ticks since boot. */
+  /** Start time of the program, in clock ticks since boot. */
   readonly start: string
   /** Number of processes that the machine had started before this program. */
   readonly births?: number
-  /** The shell that runs next to the program, and ends with it. */
+  /** The shell that runs next to the program and ends with it. */
   readonly anchor?: Anchor
-  /** Number of the last accepted input. */
+  /** Number of the last input that was accepted. */
   readonly seq: number
   readonly out: number
   readonly err: number
   readonly exit?: Exit
-  /** True once the output is complete and the exit is durable. */
+  /** True if the output is complete and the exit is durable. */
   readonly ended: boolean
 }
 
 export interface Reply {
   readonly re: number
-  /** "gone": the connection ended. "late": no answer in time. Otherwise an error code of the keeper or the system. */
+  /**
+   * Why an order failed. "gone": the connection ended. "late": no answer came in time. Otherwise an error code of the
+   * keeper or the system.
+   */
   readonly error?: string
-  /** Part of the answer to "meet". */
+  /** Part of the answer to the order "meet". */
   readonly nonce?: string
   readonly proof?: string
-  /** Epoch of the keeper's last owner; -1 if there was none. */
+  /** Epoch of the last daemon that owned the keeper; -1 if there was none. */
   readonly epoch?: number
   readonly version?: number
   readonly pid?: number
@@ -97,7 +104,7 @@ export interface Reply {
 export type Tale =
   | { readonly tell: "output"; readonly run: string; readonly stream: StreamName; readonly size: number }
   | ({ readonly tell: "exited"; readonly run: string } & Exit)
-  /** "whole": the output is complete. "ended": the exit is durable, too. */
+  /** Reports that a program's output is complete ("whole"), or also that its exit is durable ("ended"). */
   | ({
       readonly tell: "whole" | "ended"
       readonly run: string

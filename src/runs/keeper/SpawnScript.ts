@@ -1,5 +1,6 @@
 /**
- * SpawnScript: the script with which a waiting shell becomes a program, or the reason why it cannot.
+ * SpawnScript: builds the script with which a waiting shell turns into a program, or returns the reason why that is not
+ * possible.
  *
  * Guarantees: The program gets its environment, arguments and folder unchanged, whatever they contain. Values that the
  * system would reject are rejected earlier, with the system's error code.
@@ -10,28 +11,31 @@ import * as path from "node:path"
 export interface Program {
   readonly argv: ReadonlyArray<string>
   readonly cwd: string
-  /** The complete environment. */
+  /** All environment variables of the program. */
   readonly env: { readonly [name: string]: string }
   /** True if the program reads no input. */
   readonly isDeaf: boolean
-  /** Number of file descriptors, from 3 on, that the program gets. */
+  /** Number of file descriptors that the program gets, from 3 on. */
   readonly handed: number
   readonly limits?: Limits | undefined
 }
 
 /** Resource limits of the program and all processes that it starts. */
 export interface Limits {
-  /** Maximum memory in bytes. */
+  /** Maximum size of memory, bytes. */
   readonly memory: number
   readonly tasks: number
   /** CPU weight. 100 is an equal share. */
   readonly cpuWeight: number
 }
 
-/** Maximum bytes of one argument or variable (system limit), and a safe maximum for all of them. */
+/**
+ * Maximum size of one argument or variable in bytes (a limit of the system), and a safe maximum for all of them
+ * together.
+ */
 const MAX_WORD = 128 * 1024 - 1
 const MAX_WORDS = 1_900_000
-/** A shell can name only descriptors of one digit. */
+/** Maximum number of file descriptors: a shell can name only descriptors of one digit. */
 const MAX_HANDED = 7
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "EINVAL"
@@ -39,7 +43,7 @@ const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code
 const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 const isPlain = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
-/** Returns the error code with which the system would reject the program. Undefined: the system would accept it. */
+/** Returns the error code with which the system would reject the program; undefined if the system would accept it. */
 const objection = ({ argv, cwd, env, handed }: Program): string | undefined => {
   const words = [...argv, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)]
   if (handed > MAX_HANDED || [...words, cwd].some((word) => word.includes("\0"))) return "EINVAL"
