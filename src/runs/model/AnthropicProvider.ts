@@ -3,7 +3,7 @@
  *
  * Guarantees: a valid history becomes a valid request: roles alternate, no block is empty, and
  * results come before text. The part that the next request repeats is marked for the API's cache.
- * Unknown kinds of events and blocks are ignored.
+ * Events and blocks of unknown types are ignored.
  */
 import { Schema } from "effect"
 import {
@@ -24,7 +24,7 @@ import { type Assembly, type Endpoint, stream } from "./ProviderHttp.ts"
 export const BASE_URL = "https://api.anthropic.com"
 const VERSION = "2023-06-01"
 
-/** Builds the request URL from a base URL with or without the version at its end. */
+/** Builds the request URL from a base URL that may already end with the version. */
 export const urlOf = (baseUrl: string): string =>
   `${baseUrl.replace(/(?<!\/)\/+$/, "").replace(/\/v1$/, "")}/v1/messages`
 
@@ -60,13 +60,13 @@ const blocksOf = (message: Message): ReadonlyArray<Block> => {
             return part.provider === "anthropic" ? [part.block] : []
         }
       })
-      // The API rejects an answer that ends with thoughts. Thoughts at its end are therefore removed.
+      // the API rejects an answer that ends with thinking, so thinking at the end is removed
       return blocks.slice(0, blocks.findLastIndex(({ type }) => !THOUGHTS.has(type)) + 1)
     }
   }
 }
 
-/** Merges consecutive messages of the same role. */
+/** Merges consecutive messages that have the same role. */
 const messagesOf = (history: ReadonlyArray<Message>) => {
   const messages: Array<{ role: "user" | "assistant"; content: Array<Block> }> = []
   for (const entry of history) {
@@ -158,7 +158,7 @@ const partOf = ({ block, text, json, thinking, signature }: Growing): ReadonlyAr
       return [callOf(String(block["id"] ?? ""), String(block["name"] ?? ""), written)]
     }
     case "thinking":
-      // The API refuses a thinking block without its signature.
+      // the API rejects a thinking block without its signature
       return signature === ""
         ? []
         : [{ type: "opaque", provider: "anthropic", block: { ...block, thinking, signature } }]
@@ -169,11 +169,11 @@ const partOf = ({ block, text, json, thinking, signature }: Growing): ReadonlyAr
   }
 }
 
-/** Price of a cached token, as a multiple of the price of a normal input token. */
+/** Price of a cached input token, as a multiple of the price of a normal one. */
 const CACHE_WRITE = 1.25
 const CACHE_READ = 0.1
 
-/** Turns each sum that the API reports into the difference from the previous one. */
+/** Converts each sum that the API reports to the difference from the previous sum. */
 const meter = () => {
   const seen = { input: 0, written: 0, read: 0, output: 0 }
   return (usage: typeof Usage.Type | null | undefined): ReadonlyArray<ProviderEvent> => {
@@ -202,7 +202,7 @@ export const assembly = (account: Account): Assembly => {
   const count = meter()
   let reason: string | undefined
   const answer = (): ReadonlyArray<ProviderEvent> | ProviderError => {
-    // The answer is incomplete, because the context window is full.
+    // the answer is incomplete because the context window is full
     if (reason === "model_context_window_exceeded")
       return fault("overflow", "the answer does not fit into the context window", account)
     const parts = [...blocks].toSorted(([a], [b]) => a - b).flatMap(([, block]) => partOf(block))

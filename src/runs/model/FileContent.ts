@@ -1,8 +1,8 @@
 /**
  * FileContent: reads an open file, as lines of text or as a whole, with limits.
  *
- * Guarantees: only a regular file is opened. A binary file is refused, not printed. Of a huge file,
- * only the requested part is kept, and no more than necessary is read.
+ * Guarantees: only a regular file is opened. A binary file is refused, not printed. If a file is huge, only the
+ * requested part of it is kept, and no more than necessary is read.
  */
 import { Effect } from "effect"
 import * as fs from "node:fs"
@@ -11,7 +11,7 @@ import { call, FileFailed, type Held, shown } from "../sandbox/PathContainment.t
 
 export interface ReadOptions {
   readonly maxBytes: number
-  /** The first line to read, counted from 1. */
+  /** Number of the first line to read, counted from 1. */
   readonly line?: number | undefined
   /** Maximum number of lines. */
   readonly limit?: number | undefined
@@ -21,27 +21,27 @@ export interface Text {
   readonly text: string
   /** The number of the first line in `text`. */
   readonly line: number
-  /** Number of lines in `text`; the last one may be cut. */
+  /** Number of lines in `text`; the last one may be incomplete. */
   readonly lines: number
-  /** Why `text` stops before the end of the file. Undefined: it does not. */
+  /** Why `text` stops before the end of the file; undefined if it contains the rest. */
   readonly cut: "limit" | "maxBytes" | undefined
-  /** Size of the whole file, in bytes. */
+  /** Size of the whole file, bytes. */
   readonly size: number
 }
 
 export interface Whole {
   readonly bytes: Buffer
-  /** Version of the file, which changes with every change of the file. */
+  /** Version of the file. Every change of the file gives another version. */
   readonly version: string
 }
 
 const CHUNK = 65_536
 /**
- * Number of bytes at the beginning of a file that are searched for a NUL byte. Like git and grep, this treats a file
- * with a NUL byte as binary.
+ * How many bytes at the beginning of a file are searched for a NUL byte. As in git and grep, a file with a NUL byte is
+ * treated as binary.
  */
 const SNIFF = 8_000
-/** Maximum number of bytes that are read to reach a line. */
+/** Maximum number of bytes that are read to reach the first requested line. */
 const SCAN_LIMIT = 268_435_456
 
 export const failed = (reason: FileFailed["reason"], message: string, remedy: string) =>
@@ -63,7 +63,7 @@ export const regular = (name: string, held: Held): Effect.Effect<Held, FileFaile
   return Effect.fail(failed("NotAFile", `${shown(name)} is ${kind}`, "name a regular file"))
 }
 
-/** Collects `count` lines from line `first`, from chunks of bytes. */
+/** Collects `count` lines, starting with line number `first`, from chunks of bytes. */
 const lineTaker = (first: number, count: number, maxBytes: number) => {
   const kept: Array<Buffer> = []
   let [line, size, ended, cut] = [1, 0, false, undefined as Text["cut"]]
@@ -73,7 +73,7 @@ const lineTaker = (first: number, count: number, maxBytes: number) => {
     kept.push(Buffer.from(piece))
     size += piece.length
   }
-  /** Returns false if no more bytes are needed. */
+  /** Adds a chunk. Returns false if no more bytes are needed. */
   const push = (chunk: Buffer): boolean => {
     for (let from = 0; from < chunk.length;) {
       if (line >= first + count) cut = "limit"
@@ -88,7 +88,7 @@ const lineTaker = (first: number, count: number, maxBytes: number) => {
     return cut === undefined
   }
   const result = () => {
-    // A character that the limit has cut in two is left out.
+    // leave out a character that the limit has cut in two
     const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(Buffer.concat(kept), { stream: true })
     const total = ended ? line - 1 : line
     return { text, cut, total, lines: kept.length === 0 ? 0 : Math.max(0, (ended ? line - 1 : line) - first + 1) }

@@ -1,7 +1,7 @@
 /**
  * FileTools: the tools read, write, edit and list, within a Workspace.
  *
- * Guarantees: the output of a call is limited, and says how to get the rest. A binary file is
+ * Guarantees: the output of a call is limited, and says how the agent can get the rest. A binary file is
  * refused. An edit changes only the text that it names: a file that is not UTF-8 is refused, and a
  * file that has changed since it was read is not overwritten.
  */
@@ -17,7 +17,7 @@ const MAX_LINES = 2_000
 const MAX_ENTRIES = 1_000
 const MAX_EDIT = 8_388_608
 
-/** Whether listings and searches skip this folder, because its content is seldom of interest. */
+/** Whether listings and searches skip this folder, because its contents are rarely of interest. */
 export const skipped = (name: string): boolean => name === ".git" || name === "node_modules"
 
 const numbered = (text: string, first: number): string =>
@@ -76,7 +76,7 @@ const occurrences = (text: string, part: string): ReadonlyArray<number> => {
 
 const lineOf = (text: string, at: number) => text.slice(0, at).split("\n").length
 
-/** Pure. */
+/** Replaces text in a file's content, or returns why that is not possible. Pure. */
 export const applied = (
   text: string,
   { old, new: fresh, all }: { readonly old: string; readonly new: string; readonly all?: boolean }

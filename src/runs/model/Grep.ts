@@ -2,13 +2,13 @@
  * Grep: matches a regular expression against texts, in its own thread.
  *
  * Guarantees: a pattern that runs forever blocks only its own search, because the thread is
- * terminated when the scope closes. The thread has a small memory limit and no environment, and
- * sees only the texts that it gets.
+ * terminated when the scope closes. The thread has a small memory limit and no environment variables, and has access
+ * only to the text that it gets.
  */
 import { Effect, Schema, type Scope } from "effect"
 import { Worker } from "node:worker_threads"
 
-/** The thread has ended: it ran out of memory, or the pattern is invalid. */
+/** The thread has ended, because it ran out of memory or because the pattern is invalid. */
 export class GrepFailed extends Schema.TaggedError<GrepFailed>()("GrepFailed", { message: Schema.String }) {}
 
 export interface Hit {
@@ -23,7 +23,7 @@ export interface Grep {
 }
 
 const MAX_HITS = 100
-/** Maximum number of characters of a matching line. */
+/** Maximum length of a matching line, characters. */
 const MAX_LINE = 300
 const MEMORY_MB = 128
 
@@ -61,7 +61,7 @@ interface Reply {
   readonly answer: unknown
 }
 
-/** `pattern` is a JavaScript regular expression. If the pattern is invalid, the first request fails. */
+/** Starts the thread. `pattern` is a JavaScript regular expression. If it is invalid, the first request fails. */
 export const make = Effect.fnUntraced(function* (
   pattern: string,
   ignoreCase: boolean

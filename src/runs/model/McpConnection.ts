@@ -1,17 +1,17 @@
 /**
  * McpConnection: JSON-RPC with a server of the Model Context Protocol, over the pipes of a process that agentd has
- * started. `effect/ai`'s client requires one revision of the protocol, which most servers do not speak. It also starts
- * the process itself, outside of the run.
+ * started. The client of `effect/ai` is not used: it requires one revision of the protocol, which most servers do not
+ * support, and it starts the process itself, outside of the run.
  *
  * Guarantees: every request ends: by its answer, by the server's end, by an invalid frame, or by the caller's
- * interruption, which is reported to the server. Output that is not a frame is ignored. The part of a server's output
- * that is stored is limited. A second answer to a request is ignored.
+ * interruption, which is reported to the server. Output that is not a frame is ignored. Only a limited part of a
+ * server's output is stored. A second answer to a request is ignored.
  */
 import { Deferred, Effect, Option, Schema, type Scope } from "effect"
 import { LineSplitter } from "../process/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
-/** The server refused a request, sent invalid data, or has ended. */
+/** The server rejected a request, sent invalid data, or has ended. */
 export class McpError extends Schema.TaggedError<McpError>()("McpError", {
   message: Schema.String,
   /** True if the server can no longer be used. */
@@ -23,16 +23,19 @@ export interface McpConnection {
   readonly notify: (method: string, params: object) => Effect.Effect<void>
   /** Waits until the server can no longer be used, and returns why. */
   readonly lost: Effect.Effect<McpError>
-  /** Declares that the server can no longer be used, with the caller's reason. */
+  /** Declares that the server can no longer be used. The caller gives the reason. */
   readonly lose: (what: string) => Effect.Effect<void>
 }
 
-/** Maximum length of a frame, in UTF-16 units. */
+/** Maximum length of a frame, UTF-16 code units. */
 const MAX_FRAME = 4_194_304
 const METHOD_NOT_FOUND = -32601
-/** Maximum number of answers to the server's own requests that the server has not read yet. */
+/** Maximum number of answers to the server's own requests that the server has not read. */
 const MAX_ANSWERS = 100
-/** Timeout for the output of an ended server, and for the exit of a server that closed its output. */
+/**
+ * Timeout for reading the rest of the output when a server has ended, and for the exit of a server that has closed its
+ * output.
+ */
 const LAST_WORDS = "200 millis"
 
 export const Frame = Schema.Struct({
@@ -55,7 +58,7 @@ const lines = Effect.fnUntraced(function* (
   yield* Effect.forEach(splitter.end(), ({ text }) => take(text), { discard: true })
 })
 
-/** Requests that wait for an answer, by id, until the server can no longer answer. */
+/** Requests that have not been answered, by id. None are accepted when the server can no longer answer. */
 const makeInbox = (name: string) => {
   const waiting = new Map<number, (reply: Reply) => void>()
   const over = Deferred.makeUnsafe<McpError>()
@@ -90,7 +93,10 @@ const farewell = Effect.fnUntraced(function* (server: RunProcess.RunProcess, sai
   return said() === "" ? how : `${how}: ${said()}`
 })
 
-/** The connection lasts as long as the scope. The caller owns the process. `name`: for messages. */
+/**
+ * Opens a connection, which lasts as long as the scope. The caller owns the process. `name`: the server's name in
+ * messages.
+ */
 export const make = Effect.fnUntraced(function* (
   name: string,
   server: RunProcess.RunProcess
@@ -98,10 +104,7 @@ export const make = Effect.fnUntraced(function* (
   const inbox = makeInbox(name)
   const scope = yield* Effect.scope
   let [next, said, answering] = [1, "", 0]
-  /**
-   * Starts writes in order without waiting: a server that reads nothing blocks neither the reader
-   * nor an interruption.
-   */
+  /** Writes in order without waiting: a server that reads nothing blocks neither the reader nor an interruption. */
   const write = (frame: object) =>
     Effect.asVoid(
       Effect.forkIn(server.write(`${JSON.stringify({ jsonrpc: "2.0", ...frame })}\n`), scope, {
@@ -109,7 +112,7 @@ export const make = Effect.fnUntraced(function* (
       })
     )
 
-  /** Answers a request of the server, unless too many answers are unread. */
+  /** Answers a request from the server, unless the server has left too many answers unread. */
   const reply = (frame: object) =>
     Effect.suspend(() => {
       if (answering >= MAX_ANSWERS) return Effect.void
@@ -120,7 +123,7 @@ export const make = Effect.fnUntraced(function* (
     })
 
   const receive = (line: string): Effect.Effect<void> => {
-    // Servers often print other lines than frames, which is harmless.
+    // servers often print lines that are no frames, which is harmless
     if (!line.trimStart().startsWith("{")) return Effect.void
     const frame = decodeFrame(line)
     if (Option.isNone(frame)) {
@@ -143,7 +146,7 @@ export const make = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(
     lines(server.stderr, (line) => Effect.sync(() => void (line.trim() !== "" && (said = line.slice(0, 500)))))
   )
-  // A pipe that a grandchild holds open can outlive the server.
+  // if a grandchild holds the pipe open, the pipe can stay open longer than the server lives
   const end = Effect.andThen(server.exited, Effect.sleep(LAST_WORDS))
   yield* Effect.raceFirst(lines(server.stdout, receive), end).pipe(
     Effect.andThen(farewell(server, () => said)),

@@ -1,12 +1,12 @@
 /**
- * McpHttp: JSON-RPC with a remote server of the Model Context Protocol, by streamable HTTP. Each
- * message is a POST, answered with JSON or with server-sent events.
+ * McpHttp: JSON-RPC with a remote server of the Model Context Protocol, by streamable HTTP. Each message is a POST
+ * request. The response is JSON or server-sent events.
  *
  * Guarantees: every request ends: by its answer, by an error, or by the caller's interruption,
- * which is reported to the server. If the server has forgotten a session, a new one is begun, once
- * per request. Redirects are not followed, so a token goes to no other address. Everything that is
- * read is limited. No response is left unread, because it would block its connection. No token is
- * in a result or an error, and each is registered as a secret before it is sent.
+ * which is reported to the server. If the server no longer knows the session, a new one is begun, at most once per
+ * request. Redirects are not followed, so a token goes to no other address. Everything that is read is limited. No
+ * response is left unread, because it would block its connection. Results and errors contain no token, and each token
+ * is registered as a secret before it is sent.
  */
 import { Deferred, Effect, Option, Schema, type Scope, Semaphore, Stream } from "effect"
 import * as Sse from "effect/encoding/Sse"
@@ -18,21 +18,22 @@ export interface Remote {
   readonly client: HttpClient.HttpClient
   readonly url: string
   /**
-   * Returns the token, if there is one. `refused`: a token that the server rejected. If given, the token is renewed.
+   * Returns the token; undefined if there is none. `refused`: a token that the server rejected; if given, the token is
+   * renewed first.
    */
   readonly token: (refused: string | undefined) => Effect.Effect<string | undefined, McpError>
-  /** Command with which the user logs in, for error messages. */
+  /** The command with which the user logs in. Shown in error messages. */
   readonly login: string
 }
 
-/** Maximum number of characters of one message, and of a whole answer. */
+/** Maximum length of one message, and of a whole answer, characters. */
 const MAX_FRAME = 4_194_304
 const MAX_ANSWER = 16_777_216
 const MAX_REFUSAL = 2_000
 const FAREWELL = "2 seconds"
-/** How long a response whose content is not needed is read. After that its connection is closed. */
+/** How long agentd reads a response whose content is not needed, before it closes the connection. */
 const REST = "2 seconds"
-/** Valid form of a session id: a header accepts nothing else. */
+/** Pattern of a valid session id: a header accepts no other characters. */
 const SESSION = /^[\x21-\x7e]{1,1024}$/
 const METHOD_NOT_FOUND = -32601
 
@@ -47,7 +48,7 @@ const wordsOf = ({ reason }: HttpClientError.HttpClientError): string => {
 
 class Forgotten extends Schema.TaggedError<Forgotten>()("Forgotten", {}) {}
 
-/** Opens a connection that lasts as long as the scope. `name`: name of the server, for messages. */
+/** Opens a connection, which lasts as long as the scope. `name`: the server's name in messages. */
 // One function, because its parts share the session.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.fnUntraced(function* (
@@ -72,7 +73,7 @@ export const make = Effect.fnUntraced(function* (
     return Effect.fail(error)
   }
 
-  /** If the login can no longer be used, the server cannot be used either. */
+  /** The token for a request. If the login can no longer be used, the server counts as lost. */
   const tokenOf = (refused: string | undefined) =>
     Effect.tapError(token(refused), (error) => Effect.sync(() => void Deferred.doneUnsafe(over, Effect.succeed(error))))
 
@@ -110,7 +111,7 @@ export const make = Effect.fnUntraced(function* (
     return yield* fail(`answered ${status}: ${said}`, status >= 500)
   })
 
-  /** Posts a frame. If the token is rejected, it is renewed and the frame is sent once more. */
+  /** Posts a frame. If the server rejects the token, renews the token and sends the frame once more. */
   const posted = Effect.fnUntraced(function* (frame: object) {
     const once = (bearer: string | undefined) => {
       known = bearer ?? known
@@ -138,10 +139,10 @@ export const make = Effect.fnUntraced(function* (
     return response
   })
 
-  /** Posts a frame that has no answer. */
+  /** Posts a frame that needs no answer. */
   const told = (frame: object) => Effect.flatMap(posted(frame), drained)
 
-  /** Answers a request that the server sends inside an answer, because the server waits for it. */
+  /** Answers a request that the server sends as part of an answer, because the server waits for it. */
   const asked = ({ id, method }: Frame) => {
     const said =
       method === "ping" ? { result: {} } : { error: { code: METHOD_NOT_FOUND, message: `not done: ${method}` } }
@@ -153,7 +154,7 @@ export const make = Effect.fnUntraced(function* (
   const resultOf = ({ error, result }: Frame) =>
     error === undefined ? Effect.succeed(result) : fail(`refused: ${error.message}`, false)
 
-  /** Finds the frame with the answer among the frames of a text, and handles the other frames. */
+  /** Finds the answer among the frames in a text, and handles the other frames. */
   const answerIn = Effect.fnUntraced(function* (text: string, id: number) {
     let value: unknown
     try {

@@ -1,9 +1,9 @@
 /**
- * McpServer: a server of the Model Context Protocol during a run. It is started, asked for its tools, and started again
- * when it is lost.
+ * McpServer: a server of the Model Context Protocol during a run. It is started, its tools are listed, and it is
+ * started again if it is lost.
  *
  * Guarantees: if a server does not start, dies, hangs or sends invalid data, its tools are removed with a notice, and
- * the run continues. The wait between two attempts grows; it is short again after the server has worked for a while.
+ * the run continues. The wait between two starts grows; after the server has worked for a while, it is short again.
  * Every step has a timeout. A server that does not answer a ping after an abandoned call counts as lost. Its processes
  * carry the run's mark and end with the scope.
  */
@@ -23,7 +23,7 @@ import * as McpHttp from "./McpHttp.ts"
 import { LearnedSecrets } from "../LearnedSecrets.ts"
 import { ModelHttp } from "./ModelHttp.ts"
 
-/** A server of a config, or one that agentd provides to the run. */
+/** An MCP server that is in the config or that agentd provides to the run. */
 export interface Server {
   /** The program; omitted for a remote server, which has `url`. */
   readonly argv?: ReadonlyArray<string>
@@ -39,7 +39,7 @@ export interface ServerOptions {
   readonly host: Host
   readonly cwd: string
   readonly emit: (event: RunEvent) => Effect.Effect<void>
-  /** Delay before the second attempt; it doubles with each attempt. Default 1 s. */
+  /** Delay before the second attempt to start; it doubles with each attempt. By default 1 s. */
   readonly pause?: Duration.Duration | undefined
 }
 
@@ -63,9 +63,9 @@ export interface Live {
   readonly tools: ReadonlyArray<Described>
 }
 
-/** Timeout from the start to the list of tools. Long, because a first `npx` downloads the server. */
+/** Timeout for the time from the start until the tools are listed. Long, because a first `npx` downloads the server. */
 const START_LIMIT = "60 seconds"
-/** How long the start of a run waits for the server. If the server is not ready then, its tools are added later. */
+/** How long the start of a run waits for the server. If the server is not ready by then, its tools are added later. */
 const FIRST_LIMIT = "20 seconds"
 const GRACE = Duration.seconds(5)
 const PAUSE = Duration.seconds(1)
@@ -109,7 +109,7 @@ const byPipes = Effect.fnUntraced(function* (name: string, config: Server, { cwd
   const argv: Argv = [program, ...args]
   const server = yield* RunProcess.make({
     store: host.store,
-    // A separate mark, so that the end of a shell command does not end the server.
+    // a separate mark, so that a shell command that ends does not end the server
     runId: `${spec.runId}+mcp-${name}`,
     argv,
     cwd,
@@ -117,12 +117,12 @@ const byPipes = Effect.fnUntraced(function* (name: string, config: Server, { cwd
     keepInput: true,
     grace: GRACE
   }).pipe(Effect.mapError(({ message, remedy }) => unusable(name, `${message} (${remedy})`)))
-  // Most servers end when their input closes; SIGTERM is for the others.
+  // most servers end when their input is closed; SIGTERM is for the others
   yield* Effect.addFinalizer(() => server.closeInput)
   return yield* McpConnection.make(name, server)
 })
 
-/** Tokens are read again for each request. */
+/** Connects to a remote server. Its tokens are read again for each request. */
 const byHttp = Effect.fnUntraced(function* (name: string, url: string, config: Server, { host }: ServerOptions) {
   const context = yield* Layer.build(yield* ModelHttp)
   const client = Context.get(context, HttpClient.HttpClient)
@@ -174,7 +174,7 @@ export const check = ({ connection }: Live): Effect.Effect<void> =>
 
 /**
  * Keeps a server running. Completes when the server is up, when its start failed, or after `FIRST_LIMIT`. The returned
- * function gives the connection and its tools, or undefined while the server cannot be used.
+ * function returns the connection and its tools, or undefined if the server cannot be used now.
  */
 export const keep = Effect.fnUntraced(function* (
   name: string,
@@ -194,7 +194,7 @@ export const keep = Effect.fnUntraced(function* (
 
   const tell = (text: string, isOver: boolean) =>
     Effect.suspend(() => {
-      // Do not repeat a notice about the same problem.
+      // do not report the same problem twice
       if (text === told) return Effect.void
       told = text
       return options.emit({ _tag: "Notice", text, lasting: { about, isOver } })

@@ -1,11 +1,11 @@
 /**
- * McpTokens: the tokens from a login at a remote MCP server, stored in the state directory in a file
+ * McpTokens: the tokens that a login at a remote MCP server returns. They are stored in the state directory, in a file
  * that only the user can read.
  *
  * Guarantees: a token is stored for the address that it was issued for, and sent to no other
- * address, whatever name a config uses. A file is written under another name and then renamed. A
- * token that is about to expire, or was refused, is renewed once, by one caller at a time. No error
- * contains a token. Each token is registered as a secret before it is used.
+ * address, whatever name a config uses. A file is written under another name and then renamed. A token that is about to
+ * expire, or that the server has rejected, is renewed once, by one caller at a time. No error contains a token. Each
+ * token is registered as a secret before it is used.
  */
 import { Clock, Effect, FileSystem, Schema, Semaphore } from "effect"
 import type { HttpClient } from "effect/http"
@@ -21,12 +21,12 @@ export const Grant = Schema.Struct({
   clientId: Schema.String,
   accessToken: Schema.String,
   refreshToken: Schema.optionalKey(Schema.String),
-  /** When the access token expires, in ms since the epoch. */
+  /** When the access token expires, ms since the epoch. */
   expiresAt: Schema.optionalKey(Schema.Finite)
 })
 export type Grant = typeof Grant.Type
 
-/** A token that expires within this many ms is renewed before it is sent. */
+/** A token that expires within this time is renewed before it is sent, ms. */
 const SOON = 30_000
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Grant))
@@ -34,7 +34,7 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Grant))
 export const fileOf = (folder: string, url: string): string =>
   path.join(folder, `${createHash("sha256").update(url).digest("hex").slice(0, 32)}.json`)
 
-/** Undefined: there is no grant, or it cannot be read. */
+/** The stored tokens for an address; undefined if there are none or if they cannot be read. */
 export const read = (folder: string, url: string) =>
   readSecret(fileOf(folder, url)).pipe(
     Effect.flatMap(decode),
@@ -77,10 +77,13 @@ export const ofTokens = (
 const tell = ({ accessToken, refreshToken }: Grant) =>
   Effect.flatMap(LearnedSecrets, (known) => known([accessToken, ...(refreshToken === undefined ? [] : [refreshToken])]))
 
-/** Renewals run one at a time: issuers treat a refresh token that is used twice as stolen. */
+/** Makes renewals run one at a time: if a refresh token is used twice, issuers assume that it was stolen. */
 const oneByOne = Semaphore.makeUnsafe(1)
 
-/** The token is renewed if necessary. `refused`: the token that the server has rejected, if any. */
+/**
+ * Returns a token that can be used now, after a renewal if necessary. `refused`: the token that the server has
+ * rejected, if any.
+ */
 export const token = (client: HttpClient.HttpClient, folder: string, url: string, refused: string | undefined) =>
   oneByOne.withPermits(1)(
     Effect.gen(function* () {

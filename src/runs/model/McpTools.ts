@@ -1,14 +1,13 @@
 /**
  * McpTools: the tools of MCP servers, with names of the form `server__tool`.
  *
- * The servers are programs that a config names. Each runs as long as its run, without a sandbox,
- * with its own variables and the part of the daemon's environment that ChildEnvironment allows.
- * Other servers are reached by HTTP. Their calls are subject to the agent's approvals and count as
- * having side effects. A server's own read-only hints count only if the config trusts them, or if
- * agentd provides the server.
+ * The servers are programs that a config names. Each runs as long as its run, without a sandbox, with its own
+ * environment variables and those of the daemon that ChildEnvironment allows. Other servers are reached by HTTP. Calls
+ * to servers need the agent's approvals and count as calls with side effects. A server's own read-only hints count only
+ * if the config trusts them, or if agentd provides the server.
  *
- * Guarantees: if a server is lost (McpServer), its tools are removed until it is back. A call that
- * the lost server had received ends with an error outcome, and no call waits for the server.
+ * Guarantees: if a server is lost (McpServer), its tools are removed until it is back. A call that the lost server had
+ * received ends with an error, and no call waits until the server is back.
  */
 import { Effect, type FileSystem, Schema, type Scope } from "effect"
 import * as HeadTail from "../HeadTail.ts"
@@ -22,9 +21,9 @@ export interface McpOptions extends McpServer.ServerOptions {
   readonly servers: { readonly [name: string]: McpServer.Server }
 }
 
-/** Maximum number of characters of a description, because each request repeats it. */
+/** Maximum length of a tool's description, characters. Limited because each request repeats it. */
 const MAX_DESCRIPTION = 4_000
-/** Maximum length of a tool name that all providers accept. */
+/** Maximum length of a tool name that all providers accept, characters. */
 const MAX_NAME = 64
 
 const Called = Schema.Struct({
@@ -37,7 +36,7 @@ const decodeCalled = Schema.decodeUnknownEffect(Called)
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "")
 
-/** Converts a block of an answer to text for the model. */
+/** Converts a block of a server's answer to text for the model. */
 const blockText = (block: { readonly [name: string]: unknown }): string => {
   const resource = block["resource"]
   if (block["type"] === "text") return text(block["text"])
@@ -56,7 +55,7 @@ const outcomeOf = (called: typeof Called.Type): ToolOutcome => {
 
 const call = (live: McpServer.Live, server: string, name: string, input: unknown, scope: Scope.Scope) =>
   live.connection.request("tools/call", { name, arguments: input ?? {} }).pipe(
-    // The call was abandoned, so the server may hang.
+    // the call was abandoned, so the server may have hung
     Effect.onInterrupt(() => Effect.forkIn(McpServer.check(live), scope)),
     Effect.flatMap(decodeCalled),
     Effect.map(outcomeOf),
@@ -79,7 +78,10 @@ const KINDS: { readonly [type: string]: (value: unknown) => boolean } = {
   object: (value) => typeof value === "object" && value !== null && !Array.isArray(value)
 }
 
-/** Checks the required fields and the type of each field. The server checks the rest of the schema. */
+/**
+ * Checks that all required fields exist and that each field has the right type. The server checks the rest of the
+ * schema.
+ */
 export const wrongIn = (
   { inputSchema }: Pick<McpServer.Described, "inputSchema">,
   given: unknown
@@ -124,12 +126,12 @@ const toolOf = (
   }
 }
 
-/** Keeps the first of several tools that end up with the same name. */
+/** If several tools get the same name, keeps the first one. */
 const distinct = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => [
   ...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()
 ]
 
-/** Starts all servers at once; they live as long as the scope. The returned function gives the current tools. */
+/** Starts all servers at once. They live as long as the scope. The returned function returns the current tools. */
 export const make = Effect.fnUntraced(function* (
   options: McpOptions
 ): Effect.fn.Return<() => ReadonlyArray<Tool>, never, FileSystem.FileSystem | Scope.Scope | ProcessTree | Reaper> {

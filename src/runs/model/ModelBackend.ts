@@ -1,10 +1,12 @@
 /**
- * ModelBackend: agentd's own turn loop with a model behind an API, as a backend. The turn loop runs in this process.
+ * ModelBackend: a backend that is part of agentd: a turn loop that calls a model through an API. The loop runs in the
+ * daemon's process.
  * The processes that its tools start end with the run.
  *
  * Guarantees: `Started` is emitted as soon as the key, the tools and the conversation are available; the next run can
  * continue that conversation. One turn runs at a time. Each error has a class, and the class determines the outcome.
- * `Exited` is emitted once and last, when no process of the run is left. The key is in no event and no error.
+ * `Exited` is emitted once, as the last event, when all processes of the run have ended. No event and no error contains
+ * the key.
  */
 import {
   type Cause,
@@ -37,7 +39,7 @@ import type { Toolbox, ToolboxOptions } from "./Tools.ts"
 import { services } from "../CapturedServices.ts"
 
 export interface ModelConfig extends Config.ModelBackend {
-  /** Delay before the first retry of a request; it doubles with each retry. Default 1 s. */
+  /** Delay before the first retry of a request; it doubles with each retry. By default 1 s. */
   readonly pause?: Duration.Duration | undefined
 }
 
@@ -119,15 +121,15 @@ const told = (turnId: string, end: TurnEnd): RunEvent => {
   }
 }
 
-/** Emits several events together, so that the reader gets them at once. */
+/** Emits several events together, so that the reader gets them at the same time. */
 type EmitAll = (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
 
-/** Runs one turn after the other, until the run is ended or a turn ends it. */
+/** Runs turns one after another, until the run is ended or a turn ends it. */
 const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnInput, emitAll: EmitAll) {
-  // At most one turn waits: the next one is taken when the one before has ended.
+  // at most one turn waits: the next one is accepted when the one before has ended
   const turns = yield* Queue.bounded<ModelTurn, Cause.Done>(1)
   let active: ModelTurn | undefined
-  /** Set once the run is asked to end: the reason. */
+  /** Why the run was asked to end; undefined before that. */
   let over: string | undefined
   let outcome: Outcome = { _tag: "Success" }
 
@@ -146,7 +148,7 @@ const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnIn
   const one = Effect.gen(function* () {
     const turn = yield* Queue.take(turns)
     const end = yield* turn.run
-    // Cleared before the end is emitted, because the reader of the end may send the next input immediately.
+    // cleared before the end of the turn is emitted, because the reader can send the next input immediately
     active = undefined
     outcome =
       end._tag === "Failed"
@@ -178,12 +180,12 @@ const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnIn
 
 const start = Effect.fnUntraced(function* <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: MakeToolbox<R>) {
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
-  // Registered first, so it runs last when the scope closes: a remaining reader then sees the end.
+  // registered first, so that it runs last when the scope closes: a remaining reader then sees the end
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const emitAll: EmitAll = (events) => Effect.asVoid(Queue.offerAll(queue, events))
   const emit: Emit = (event) => Effect.asVoid(Queue.offer(queue, event))
   const scope = yield* Scope.fork(yield* Effect.scope)
-  // Events of the tools are emitted only after `Started`.
+  // events of tools are emitted only after `Started`
   const up = yield* Deferred.make<void>()
   const emitUp: Emit = (event) => Effect.andThen(Deferred.await(up), emit(event))
   const tools: MakeToolbox<R> = (given) => toolbox({ ...given, emit: emitUp })
@@ -199,7 +201,7 @@ const start = Effect.fnUntraced(function* <R>(config: ModelConfig, host: Host, s
     yield* emit({ _tag: "Exited", outcome })
   })
   const fiber = yield* Effect.forkScoped(Effect.ensuring(whole, Queue.end(queue)))
-  // Discards events that are no longer read, so that the interrupted run can finish emitting.
+  // discard events that are no longer read, so that the interrupted run can emit the rest without blocking
   yield* Effect.addFinalizer(() =>
     Effect.raceFirst(
       Effect.interruptible(Effect.ignore(Effect.forever(Queue.take(queue)))),

@@ -3,8 +3,8 @@
  *
  * Guarantees: all calls are emitted before the first call asks for an approval. An invalid call fails without asking.
  * Every other call asks, and does not run before it is allowed. Consecutive parallel calls run together (at most eight
- * at a time). Each other call runs alone, in the order of the answer. Every emitted call gets exactly one result,
- * whatever happens to its tool. After an interruption, the results are returned when no call is running any more.
+ * at a time). Each other call runs alone, in the order of the answer. Every emitted call gets exactly one result, even
+ * if its tool fails. After an interruption, the results are returned when all running calls have ended.
  */
 import { Cause, Deferred, Effect, Semaphore } from "effect"
 import type { Decision, RunEvent } from "../Backend.ts"
@@ -13,7 +13,7 @@ import type { Tool, ToolOutcome } from "./Tool.ts"
 
 const TOGETHER = 8
 
-/** A call with its tool, or with an error message for the model. */
+/** A call with its tool, or with an error message that the model receives. */
 export type Planned = { readonly part: CallPart } & (
   | { readonly tool: Tool; readonly wrong?: undefined }
   | { readonly wrong: string }
@@ -26,13 +26,15 @@ type OpenCall = Planned & {
   outcome: ToolOutcome | undefined
 }
 
-/** Calls that run together. The next group waits until all of them have ended. */
+/** Calls that run at the same time. The next group waits until all of them have ended. */
 interface Group {
   readonly ready: Deferred.Deferred<void>
   left: number
 }
 
-/** `cut`: true if the answer was cut off within this call. */
+/**
+ * Finds the tool for a call and checks the call's input. `cut`: true if the answer ended in the middle of this call.
+ */
 export const plan = (part: CallPart, tools: ReadonlyMap<string, Tool>, cut: boolean): Planned => {
   const tool = tools.get(part.name)
   if (cut) {
@@ -90,7 +92,10 @@ export class ModelCalls {
   private readonly emit: (event: RunEvent) => Effect.Effect<void>
   private readonly interrupt: Effect.Effect<void>
 
-  /** `interrupt`: called for a denial that ends the turn. */
+  /**
+   * Creates the calls of one answer. `interrupt`: ends the turn; run when the user denies a call and ends the turn with
+   * it.
+   */
   constructor(emit: (event: RunEvent) => Effect.Effect<void>, interrupt: Effect.Effect<void>) {
     this.emit = emit
     this.interrupt = interrupt
@@ -115,13 +120,13 @@ export class ModelCalls {
     )
   }
 
-  /** Runs the allowed calls until each has its result. After an interruption, `settle` does the rest. */
+  /** Runs the calls that were allowed, until each has its result. After an interruption, `settle` does the rest. */
   readonly run: Effect.Effect<void> = Effect.suspend(() => {
     const room = Semaphore.makeUnsafe(TOGETHER)
     return Effect.forEach(this.calls, (call) => this.one(call, room), { concurrency: "unbounded", discard: true })
   })
 
-  /** Returns the results of all calls. Calls without a result are cancelled, and the cancellation is emitted. */
+  /** Returns the results of all calls. If a call has no result, it is cancelled, and the cancellation is emitted. */
   readonly settle: Effect.Effect<ReadonlyArray<CallResult>> = Effect.uninterruptible(
     Effect.suspend(() =>
       Effect.forEach(this.calls, (call) =>
@@ -140,7 +145,7 @@ export class ModelCalls {
     })
   }
 
-  /** Starts the first group that has not ended. */
+  /** Starts the first group of calls that has not ended. */
   private readonly advance: Effect.Effect<void> = Effect.suspend(() => {
     const next = this.calls.find(({ group }) => group.left > 0)
     return next === undefined ? Effect.void : Effect.asVoid(Deferred.succeed(next.group.ready, undefined))
@@ -180,7 +185,7 @@ export class ModelCalls {
       breaks = decision.interrupt === true
       return Effect.succeed({ status: "denied", output: `The call was denied: ${decision.message}` })
     })
-    // Once there is an outcome, it is emitted even if the fiber is interrupted.
+    // when the result is known, it is emitted even if the fiber is interrupted
     return Effect.uninterruptibleMask((restore) =>
       restore(Effect.raceFirst(work, Effect.as(Deferred.await(call.cancelled), CANCELLED))).pipe(
         Effect.flatMap((outcome) => this.end(call, outcome)),

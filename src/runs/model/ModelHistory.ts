@@ -1,25 +1,26 @@
 /**
  * ModelHistory: repairs a conversation's history so that providers accept it. Pure.
  *
- * Guarantees: after `repair` every call is followed by its one result, no result is without its
- * call, and no answer consists of thoughts only. An unanswered input at the end is removed, because
- * it will be sent again.
+ * Guarantees: after `repair`, every call is followed by exactly one result, every result belongs to a call, and no
+ * answer consists only of thinking. An unanswered input at the end is removed, because it will be sent again.
  */
 import type { CallPart, CallResult, Message, Part } from "./Provider.ts"
 
 export const LOST = "The outcome of this call is unknown: agentd was restarted while it ran. Look before you repeat it."
 
-/** Replaces an empty answer. */
+/** Text that replaces an empty answer. */
 export const SILENT: Message = { role: "user", text: "(You answered this with nothing.)", note: true }
 
-/** No API accepts a history with an answer that consists of thoughts only. */
+/**
+ * True if an answer contains text or a call. No API accepts a history with an answer that consists only of thinking.
+ */
 export const speaks = (parts: ReadonlyArray<Part>): boolean =>
   parts.some((part) => part.type === "call" || (part.type === "text" && part.text.trim() !== ""))
 
 export const callsIn = (message: Message | undefined): ReadonlyArray<CallPart> =>
   message?.role === "assistant" ? message.parts.flatMap((part) => (part.type === "call" ? [part] : [])) : []
 
-/** Makes one result for each call, in the order of the calls. */
+/** Creates one result for each call, in the order of the calls. */
 const resultsFor = (
   calls: ReadonlyArray<CallPart>,
   found: ReadonlyArray<CallResult>
@@ -46,7 +47,7 @@ export const repair = (history: ReadonlyArray<Message>): ReadonlyArray<Message> 
   return sound
 }
 
-/** True if the last entry is an input without an answer. */
+/** True if the last entry is an input that has not been answered. */
 export const unanswered = (history: ReadonlyArray<Message>): boolean => {
   const last = history.at(-1)
   return last?.role === "user" && last.note !== true

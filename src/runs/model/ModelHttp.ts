@@ -1,5 +1,5 @@
 /**
- * ModelHttp: the HTTP client for model APIs. A reference, so that a simulation can provide its own
+ * ModelHttp: the HTTP client for model APIs. It is a `Context.Reference`, so that a simulation can provide its own
  * APIs.
  *
  * Guarantees: the connections belong to one run, and end with the scope in which the layer is

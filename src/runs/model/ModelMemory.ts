@@ -1,10 +1,10 @@
 /**
  * ModelMemory: measures how full the model's context is, and compacts the conversation.
  *
- * Guarantees: the size is determined before each request, from the usage of the last answer plus an
- * estimate of what was added. The limit comes from the config, or from the provider's refusal. A
- * compaction that fails leaves the history unchanged. The history is replaced completely or not at
- * all.
+ * Guarantees: the size of the context is determined before each request: the usage that the last answer reported, plus
+ * an estimate for the text added since. The limit comes from the config, or from the message with which the provider
+ * rejected a request. A compaction that fails leaves the history unchanged. The history is replaced completely or not
+ * at all.
  */
 import { Effect } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
@@ -23,16 +23,21 @@ export interface MemoryOptions extends Omit<AskOptions, "request" | "retelling">
   readonly tools: () => ReadonlyMap<string, Tool>
 }
 
-/** Assumed bytes per token until a provider has reported usage, and the lower and upper limit of the measured value. */
+/**
+ * Number of bytes per token that is assumed until a provider has reported usage, and the limits of the measured number.
+ */
 const BYTES = 3.5
 const LEAST_BYTES = 1
 const MOST_BYTES = 8
-/** Share of the room that may be used before the history is compacted. */
+/** The part of the available context that may be used before the history is compacted. */
 const FULL = 0.9
-/** The smallest context size that is accepted from a provider's message: a smaller number means something else. */
+/**
+ * The smallest context size that is believed when a provider's message contains it: a smaller number means something
+ * else.
+ */
 const LEAST = 1_000
 
-/** Patterns of provider messages that contain the limit. */
+/** Patterns of provider messages that contain the context limit. */
 const LIMITS = [
   /tokens? > (\d+) (?:token )?maximum/i,
   /maximum context length (?:is|of) (\d+)/i,
@@ -40,7 +45,7 @@ const LIMITS = [
   /exceeds? (?:the )?(?:available )?context size \(?(\d+)/i
 ]
 
-/** Returns the context size that a refusal names, in tokens. Undefined: it names none. */
+/** Returns the context size that a provider names when it rejects a request, in tokens; undefined if it names none. */
 export const limitIn = (message: string): number | undefined => {
   const plain = message.replaceAll(/(?<=\d)[,_](?=\d)/g, "")
   for (const pattern of LIMITS) {
@@ -50,7 +55,7 @@ export const limitIn = (message: string): number | undefined => {
   return undefined
 }
 
-/** A file counts as this many bytes of text: an image takes about 1,500 tokens, whatever its size. */
+/** A file is estimated as this many bytes of text: an image takes about 1,500 tokens, whatever its size. */
 const FILE_BYTES = 1_500 * BYTES
 
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? "")
@@ -71,7 +76,7 @@ const unsummarised = (why: string): ProviderError =>
 export class ModelMemory {
   private readonly options: MemoryOptions
   private readonly sizes = new WeakMap<Message, number>()
-  /** Context size in tokens that a refusal has shown. */
+  /** Context size that the provider named when it rejected a request, tokens. */
   private learned: number | undefined
   private reported: { readonly tokens: number; readonly bytes: number } | undefined
 
@@ -79,7 +84,7 @@ export class ModelMemory {
     this.options = options
   }
 
-  /** Records the tokens of a request and its answer. Valid while the history ends with that answer. */
+  /** Records how many tokens a request and its answer took. Valid as long as the history ends with that answer. */
   answered({ parts, usage }: Answer, asked: ReadonlyArray<Message>): void {
     let tokens = 0
     for (const event of usage) if (event._tag === "Usage") tokens += event.inputTokens + event.outputTokens
@@ -94,19 +99,21 @@ export class ModelMemory {
     })
   }
 
-  /** Compacts after the provider has refused a request as too long. Returns false if no room can be made. */
+  /**
+   * Compacts the history after the provider has rejected a request as too long. Returns false if that is not possible.
+   */
   after(error: ProviderError): Effect.Effect<boolean, ProviderError> {
     return Effect.suspend(() => {
       const told = limitIn(error.message)
       const size = this.tokens(this.history)
-      // The refusal proves the estimate wrong, so the provider's own number is preferred.
+      // the rejected request proves that the estimate is wrong, so the provider's own number is preferred
       this.learned = told ?? Math.min(this.learned ?? size, size)
       if (told !== undefined && size < told) this.reported = { tokens: told, bytes: this.bytes(this.history) }
       return this.compact
     })
   }
 
-  /** Number of bytes of the system prompt and the tools, which each request contains. */
+  /** Number of bytes in the system prompt and the tools, which each request contains. */
   private get fixed(): number {
     return bytesOf([this.options.system, definitionsOf(this.options.tools())])
   }
@@ -115,7 +122,7 @@ export class ModelMemory {
     return this.options.session.history()
   }
 
-  /** Number of tokens that a request can use, without its answer. Undefined: the limit is unknown. */
+  /** How many tokens a request can use besides its answer; undefined if the limit is unknown. */
   private get room(): number | undefined {
     const { contextTokens, maxOutputTokens } = this.options.config
     const context = Math.min(contextTokens ?? Number.POSITIVE_INFINITY, this.learned ?? Number.POSITIVE_INFINITY)

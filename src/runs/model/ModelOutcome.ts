@@ -1,5 +1,5 @@
 /**
- * ModelOutcome: determines how a turn ends, and the outcome that follows. Pure.
+ * ModelOutcome: determines how a turn ends, and the outcome of the run that follows from this. Pure.
  *
  * Guarantees: every kind of error has its outcome. An error that only concerns the input does not end the run.
  */
@@ -16,15 +16,15 @@ export type TurnEnd =
       readonly errorType: string
       readonly message: string
       readonly retry: boolean
-      /** The run's outcome if it ends with this turn. */
+      /** The outcome of the run if this turn is its last. */
       readonly outcome: Outcome
-      /** True if the next turn would also fail: the run ends. */
+      /** True if the next turn would also fail, so that the run ends. */
       readonly fatal: boolean
     }
 
 export type Failed = Extract<TurnEnd, { _tag: "Failed" }>
 
-/** A failure of this turn only; the next turn can succeed. */
+/** Ends a turn with a failure that concerns only this turn; the next turn can succeed. */
 export const failed = (errorType: string, message: string): Failed => ({
   _tag: "Failed",
   errorType,
@@ -34,7 +34,7 @@ export const failed = (errorType: string, message: string): Failed => ({
   fatal: false
 })
 
-/** The answer is incomplete. The turn fails, but this is not an error of the run. */
+/** Ends a turn whose answer is incomplete. The turn fails, but the run's outcome is a success. */
 const half = (message: string): Failed => ({ ...failed("max_tokens", message), outcome: { _tag: "Success" } })
 
 export const endOf = (error: ProviderError, now: number): TurnEnd => {
@@ -50,7 +50,7 @@ export const endOf = (error: ProviderError, now: number): TurnEnd => {
   switch (kind) {
     case "rate_limit":
       return end({ _tag: "Uncounted", reason: "quota", until: now + (retryAfter ?? LONGEST_WAIT) }, true)
-    // Compaction could not make room, so a retry would be refused again.
+    // compaction could not make room, so a retry would be rejected again
     case "overflow":
       return failed(kind, `${message}; ${remedy}`)
     case "overloaded":
@@ -70,7 +70,7 @@ export const endOf = (error: ProviderError, now: number): TurnEnd => {
   }
 }
 
-/** Undefined: the model must be asked again. */
+/** How the turn ends after an answer; undefined if the model must be asked again. */
 export const ended = ({ stop }: Answer, output: string): TurnEnd | undefined => {
   switch (stop) {
     case "pause":

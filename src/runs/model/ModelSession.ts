@@ -3,8 +3,8 @@
  *
  * Guarantees: an appended message is in the file when `append` returns, so a kill of the daemon does not lose it. An
  * incomplete last line is ignored. When a history is replaced, the old one stays complete until the new one is
- * complete. A history that is read is valid for a provider. A session that was closed because it outgrew its model is
- * not continued. Only the user can read the file.
+ * complete. Providers accept a history that was read from a file. A session that was closed because it became too long
+ * for its model is not continued. Only the user can read the file.
  */
 import { Clock, Effect, FileSystem, Option, type PlatformError, Schema, Scope } from "effect"
 import * as path from "node:path"
@@ -17,9 +17,9 @@ export interface ModelSession {
   readonly id: string
   readonly history: () => ReadonlyArray<Message>
   readonly append: (message: Message) => Effect.Effect<void, ProviderError>
-  /** Keeps only the first `length` entries. */
+  /** Removes all entries after the first `length` entries. */
   readonly cut: (length: number) => Effect.Effect<void, ProviderError>
-  /** Replaces the history, in the file as well. If that fails, the history is unchanged. */
+  /** Replaces the history, also in the file. If that fails, the history does not change. */
   readonly replace: (history: ReadonlyArray<Message>) => Effect.Effect<void, ProviderError>
 }
 
@@ -28,11 +28,11 @@ export interface Opened {
   readonly notices: ReadonlyArray<string>
 }
 
-/** Maximum size of a session's file, in bytes: more than any model's context. */
+/** Maximum size of a session's file, bytes. Larger than the context of any model. */
 const MAX_SIZE = 32 * 1024 * 1024
-/** Time in ms. A session that was not changed for this time is deleted when a new session begins. */
+/** Age after which a session that has not changed is deleted, ms. Checked when a new session begins. */
 const KEPT = 30 * 86_400_000
-/** Form of an id that is safe in a path. Run ids have this form. */
+/** Pattern of an id that is safe in a path. Run ids match it. */
 const ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/
 
 const Line = Schema.Union([
@@ -47,14 +47,14 @@ const textOf = (history: ReadonlyArray<Message>) => history.map((message) => lin
 interface Found {
   readonly history: ReadonlyArray<Message>
   readonly closed: string | undefined
-  /** Number of unreadable lines. */
+  /** Number of lines that cannot be read. */
   readonly damaged: number
 }
 
-/** Pure. */
+/** Reads the text of a session's file. Pure. */
 export const read = (text: string): Found => {
   const lines = text.split("\n")
-  // The text after the last line break is a line that was never completed.
+  // the text after the last line break is an incomplete line
   lines.pop()
   let [history, closed, damaged]: [Array<Message>, string | undefined, number] = [[], undefined, 0]
   for (const one of lines) {
@@ -92,7 +92,7 @@ type Write = (text: string) => Effect.Effect<void, ProviderError>
 
 interface Writing {
   readonly add: Write
-  /** Rewrites the whole file. */
+  /** Writes the whole file again. */
   readonly renew: Write
 }
 
@@ -101,7 +101,7 @@ const nowhere: Writing = { add: () => Effect.void, renew: () => Effect.void }
 const live = (id: string, begin: ReadonlyArray<Message>, { add, renew }: Writing): ModelSession => {
   let history = begin
   let size = Buffer.byteLength(textOf(begin))
-  /** Changes the file and the history together, even if it is interrupted. */
+  /** Changes the file together with the history, even if it is interrupted. */
   const both = (writing: Effect.Effect<void, ProviderError>, change: () => void) =>
     Effect.uninterruptible(Effect.andThen(writing, Effect.sync(change)))
   return {
@@ -130,7 +130,7 @@ const live = (id: string, begin: ReadonlyArray<Message>, { add, renew }: Writing
   }
 }
 
-/** Writes the history to a session's file. Returns functions that add to the file or rewrite it. */
+/** Writes the history to a session's file. Returns functions that extend or rewrite the file. */
 const file = Effect.fnUntraced(function* (name: string, history: ReadonlyArray<Message>, before: string | undefined) {
   const files = yield* FileSystem.FileSystem
   const renew = (text: string) =>
@@ -156,7 +156,7 @@ const file = Effect.fnUntraced(function* (name: string, history: ReadonlyArray<M
   return writing
 })
 
-/** Deletes old sessions. A file that cannot be deleted is left for the next time. */
+/** Deletes old sessions. If a file cannot be deleted, it is tried again the next time. */
 const sweep = Effect.fnUntraced(
   function* (folder: string) {
     const files = yield* FileSystem.FileSystem
@@ -178,8 +178,8 @@ const stored = Effect.fnUntraced(function* (folder: string, id: string) {
 })
 
 /**
- * Continues the session that the spec names, if possible, or begins a new one. Without a folder, the session exists in
- * memory only and ends with the run.
+ * Continues the session that the spec names, if possible, or begins a new one. If there is no folder, the session
+ * exists only in memory and ends with the run.
  */
 export const open = Effect.fnUntraced(function* (
   folder: string | undefined,

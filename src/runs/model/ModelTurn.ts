@@ -1,10 +1,10 @@
 /**
- * ModelTurn: the loop of one turn: it asks the model, runs the calls of its answer and sends it their results, until
- * the model answers without calls.
+ * ModelTurn: the loop of one turn. It asks the model, runs the tool calls in the answer and sends the results to the
+ * model, until the model answers without calls.
  *
  * Guarantees: the history is valid for a provider whenever the turn ends, however it ends. After an interruption it
- * contains the partial answer, and a result for each call. An input that failed before it was answered is removed,
- * because it will be sent again. Every end states its consequences.
+ * contains the partial answer, and a result for each call. If a turn fails before its input was answered, the input is
+ * removed, because it will be sent again. The end of each turn says what follows for the run.
  */
 import { Cause, Clock, Deferred, type Duration, Effect, Exit } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
@@ -55,7 +55,7 @@ const distinct = (parts: ReadonlyArray<Part>, taken: Set<string>): ReadonlyArray
     return { ...part, id, name: named(part.name) }
   })
 
-/** True if the arguments of a call may be incomplete. */
+/** True if the arguments of a call may be incomplete because the answer was cut. */
 const unfinished = ({ input, invalid }: CallPart) => invalid !== undefined || Object.keys(input).length === 0
 
 const outcomeOf = (error: ProviderError) => Effect.map(Clock.currentTimeMillis, (now) => endOf(error, now))
@@ -69,8 +69,8 @@ const textOf = (parts: ReadonlyArray<Part>) =>
   parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
 /**
- * Builds the input message. Text files are within the text, the other files after it, in the order in which the text
- * names them.
+ * Builds the message for an input. It contains text files as text; the other files follow, in the order in which the
+ * text names them.
  */
 const inputOf = (text: string, { found, gone }: FileContents.Contents): Message => {
   const lines = found.map((one) => (FileContents.isText(one) ? FileContents.fenced(one) : `${one.label}: it follows.`))
@@ -90,15 +90,15 @@ export class ModelTurn {
   private input: Message
   private readonly options: TurnOptions
   private readonly interrupted = Deferred.makeUnsafe<void>()
-  /** Ids of the calls in the conversation. */
+  /** Ids of all calls in the conversation. */
   private readonly taken: Set<string>
   /** Text of the current answer, or of the last one. */
   private retelling = new ReplayFilter()
-  /** True while the partial answer is not in the history yet. */
+  /** True if the partial answer is not in the history yet. */
   private coming = false
-  /** True if calls in the history wait for their results. */
+  /** True if the history contains calls that have no results yet. */
   private open = false
-  /** Usage of the newest answer that is not emitted yet. */
+  /** Usage of the newest answer, until it is emitted. */
   private owed: ReadonlyArray<RunEvent> = []
 
   constructor(options: TurnOptions, given: TurnInput) {
@@ -117,8 +117,8 @@ export class ModelTurn {
   }
 
   /**
-   * Takes the usage that has not been emitted yet. It is emitted with the turn's end, so that a budget does not
-   * interrupt finished work.
+   * Returns and clears the usage that has not been emitted yet. It is emitted together with the turn's end, so that a
+   * budget does not interrupt finished work.
    */
   takeOwed(): ReadonlyArray<RunEvent> {
     const { owed } = this
@@ -126,7 +126,7 @@ export class ModelTurn {
     return owed
   }
 
-  /** Emits the usage that has not been emitted yet. Uninterruptible, so that usage that is taken is also emitted. */
+  /** Emits the usage that has not been emitted yet. Uninterruptible, so that usage that was taken is always emitted. */
   private get tellOwed(): Effect.Effect<void> {
     return Effect.uninterruptible(
       Effect.suspend(() => Effect.forEach(this.takeOwed(), this.options.emit, { discard: true }))
@@ -184,19 +184,21 @@ export class ModelTurn {
     })
   }
 
-  /** Asks for an answer. Compacts before it if necessary, and once more if the request was rejected as too long. */
+  /**
+   * Asks for an answer. Compacts the history first if necessary, and once more if the request was rejected as too long.
+   */
   private get answer(): Effect.Effect<Answer, ProviderError> {
     const { memory } = this.options
     const again = (error: ProviderError): Effect.Effect<Answer, ProviderError> => {
       if (error.kind !== "overflow") return Effect.fail(error)
-      // The partial answer is not valid.
+      // the partial answer is not valid
       this.coming = false
       return Effect.flatMap(memory.after(error), (made) => (made ? this.request : Effect.fail(error)))
     }
     return Effect.andThen(memory.ahead, Effect.catch(this.request, again))
   }
 
-  /** Asks for an answer and runs its calls. Undefined: the model must be asked again. */
+  /** Asks for an answer and runs its calls; returns undefined if the model must be asked again. */
   private get round(): Effect.Effect<TurnEnd | undefined, ProviderError> {
     const { emit } = this.options
     return Effect.gen({ self: this }, function* () {
@@ -207,7 +209,7 @@ export class ModelTurn {
       const asked = held ? [] : parts.flatMap((part) => (part.type === "call" ? [part] : []))
       const end = asked.length === 0 ? ended(answer, textOf(parts)) : undefined
       const cut = answer.stop === "length"
-      // A partial answer is kept, so that the next turn can continue it.
+      // keep a partial answer, so that the next turn can continue it
       if (end?._tag === "Failed" && !(cut && textOf(parts).trim() !== "")) return end
       const last = asked.length - 1
       const tools = this.options.tools()
@@ -217,7 +219,7 @@ export class ModelTurn {
       )
       if (cut) yield* emit({ _tag: "Notice", text: "the answer was cut off at maxOutputTokens" })
       if (asked.length > 0) yield* Effect.andThen(this.calls.run, this.results)
-      // The next request has its own usage.
+      // the next request reports its own usage
       else if (end === undefined) yield* this.tellOwed
       return end
     })
@@ -237,7 +239,7 @@ export class ModelTurn {
     )
   }
 
-  /** Adds the calls' results to the history. */
+  /** Adds the results of the calls to the history. */
   private get results(): Effect.Effect<void, ProviderError> {
     return Effect.uninterruptible(
       Effect.gen({ self: this }, function* () {
@@ -248,7 +250,9 @@ export class ModelTurn {
     )
   }
 
-  /** Completes the history after an interruption, so that it contains the partial answer and is valid. */
+  /**
+   * Ends the turn after an interruption: completes the history, so that it contains the partial answer and is valid.
+   */
   private get stop(): Effect.Effect<TurnEnd, ProviderError> {
     const { session } = this.options
     return Effect.gen({ self: this }, function* () {
@@ -262,12 +266,12 @@ export class ModelTurn {
     })
   }
 
-  /** Removes a failed part from the history, so that it does not make the next turn fail. */
+  /** Removes the part of the history that failed, so that it does not make the next turn fail. */
   private tidy(end: TurnEnd): Effect.Effect<TurnEnd, ProviderError> {
     const { session } = this.options
     return Effect.gen({ self: this }, function* () {
       if (end._tag !== "Failed") {
-        // An input at the end of the history would be sent again.
+        // an input at the end of the history will be sent again
         if (unanswered(session.history())) yield* session.append(SILENT)
         return end
       }

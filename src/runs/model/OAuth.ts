@@ -12,7 +12,7 @@ import { objectIn } from "./Provider.ts"
 export class OAuthError extends Schema.TaggedError<OAuthError>()("OAuthError", {
   message: Schema.String,
   remedy: Schema.String,
-  /** The protocol's error code: "authorization_pending", "invalid_grant" … */
+  /** The error code that the protocol defines, for example "authorization_pending" or "invalid_grant". */
   code: Schema.optional(Schema.String)
 }) {}
 
@@ -62,7 +62,7 @@ const refused = (message: string, remedy: string, code?: string) => new OAuthErr
 
 const ASK = "ask the operator of the server, or set a token with bearerEnv under mcp in agentd.jsonc"
 
-/** Checks that requests may be sent to an address: it uses HTTPS or belongs to this machine. */
+/** Checks that requests may be sent to an address: it must use HTTPS or belong to this machine. */
 export const safe = (address: string) =>
   Effect.suspend(() => {
     const url = URL.canParse(address) ? new URL(address) : undefined
@@ -124,7 +124,7 @@ const first = <A>(
     return undefined
   })
 
-/** Finds the issuer whose login a server accepts, and the scopes that the server names. */
+/** Finds the issuer whose logins a server accepts, and the scopes that the server names. */
 export const discover = Effect.fnUntraced(function* (client: HttpClient.HttpClient, address: string) {
   const server = yield* safe(address)
   const greeting = yield* asked(
@@ -132,7 +132,7 @@ export const discover = Effect.fnUntraced(function* (client: HttpClient.HttpClie
     HttpClientRequest.bodyText(HttpClientRequest.post(address), "{}", "application/json")
   )
   const named = /resource_metadata="([^"]{1,2000})"/.exec(greeting.headers["www-authenticate"] ?? "")?.[1]
-  // Metadata of another origin is ignored: a server can describe only itself.
+  // metadata from another origin is ignored: a server can describe only itself
   const own = named !== undefined && URL.canParse(named) && new URL(named).origin === server.origin ? [named] : []
   const urls = [...own, ...wellKnown(server, "oauth-protected-resource")]
   const resource = yield* first(client, urls, Resource, "the server's description of its login")
@@ -165,7 +165,7 @@ const posted = (client: HttpClient.HttpClient, url: string, form: { readonly [na
     )
   )
 
-/** Builds the error of an endpoint, with the endpoint's own description if there is one. */
+/** Builds the error for a failed request, with the endpoint's own description if it sent one. */
 const refusal = ({ body, status }: Said, what: string) => {
   const said = objectIn(body)
   const code = typeof said?.["error"] === "string" ? said["error"] : undefined
@@ -177,7 +177,7 @@ const refusal = ({ body, status }: Said, what: string) => {
   )
 }
 
-/** Returns the client id. */
+/** Registers agentd at the issuer. Returns the client id. */
 export const register = Effect.fnUntraced(function* (
   client: HttpClient.HttpClient,
   { registration_endpoint: url }: Issuer,
@@ -213,5 +213,5 @@ const logged = <A>(schema: Schema.Codec<A, unknown>, what: string) =>
 
 export const tokens = logged(Tokens, "the login")
 
-/** Requests a code that the user enters on another device. */
+/** Requests a code, which the user enters on another device. */
 export const device = logged(Device, "the login by a code")

@@ -1,9 +1,9 @@
 /**
  * OpenAiProvider: streamed chat completions, as offered by OpenAI and many compatible servers.
  *
- * Guarantees: calls are assembled however a server splits them (without an index, without an id, in
- * one piece or many). `length` and filters are distinguished from a normal end. A stream that ends
- * without a finish reason is an error.
+ * Guarantees: calls are put together correctly, whether a server sends them with or without an index or id, in one
+ * piece or in many. `length` and filters are distinguished from a normal end. A stream that ends without a finish
+ * reason is an error.
  */
 import { Schema } from "effect"
 import {
@@ -31,7 +31,7 @@ export const urlOf = (baseUrl: string): string => {
   return `${/^https?:\/\/[^/]+$/.test(base) ? `${base}/v1` : base}/chat/completions`
 }
 
-/** Text without files is sent as a plain string: some servers accept nothing else. */
+/** Converts a message. Text without files is sent as a plain string, because some servers accept nothing else. */
 const contentOf = (text: string, files: ReadonlyArray<FilePart> = []) =>
   files.length === 0
     ? text
@@ -50,7 +50,7 @@ const messagesOf = (message: Message): ReadonlyArray<JsonObject> => {
     case "user":
       return [{ role: "user", content: contentOf(message.text, message.files) }]
     case "tool":
-      // The API has no field for errors of a tool.
+      // the API has no field for a tool's error
       return message.results.map(({ callId, output, error }) => ({
         role: "tool",
         tool_call_id: callId,
@@ -75,7 +75,7 @@ export const bodyOf = (
   { system, messages, tools, maxOutputTokens }: ModelRequest
 ): JsonObject => ({
   model,
-  // OpenAI's newer models refuse the old name, and older servers do not know the new one.
+  // OpenAI's newer models reject the old name, and older servers do not know the new one
   [baseUrl === BASE_URL ? "max_completion_tokens" : "max_tokens"]: maxOutputTokens,
   stream: true,
   stream_options: { include_usage: true },
@@ -107,7 +107,7 @@ const StreamChunk = Schema.Struct({
           Schema.Struct({
             content: maybe(Schema.String),
             refusal: maybe(Schema.String),
-            // The thoughts, under the names that servers of open models and routers use.
+            // the model's thinking, under the names that servers of open models and routers use
             reasoning_content: maybe(Schema.String),
             reasoning: maybe(Schema.String),
             tool_calls: maybe(Schema.Array(CallDelta))
@@ -176,7 +176,7 @@ export const assembly = (account: Account): Assembly => {
     for (const call of choice?.delta?.tool_calls ?? []) grow(calls, call)
     reason = choice?.finish_reason ?? reason
     if (usage !== null && usage !== undefined) {
-      // Some servers report the sum so far with each chunk.
+      // some servers report the sum up to now with each chunk
       const [input, output] = [usage.prompt_tokens ?? 0, usage.completion_tokens ?? 0]
       const inputTokens = Math.max(0, input - counted.input)
       const outputTokens = Math.max(0, output - counted.output)

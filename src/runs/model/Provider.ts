@@ -2,7 +2,7 @@
  * Provider: a model behind an API, as the turn loop uses it: the loop sends a request and gets a stream of events.
  *
  * Guarantees: the stream ends with exactly one `Answer`, or fails with a ProviderError whose kind says what to do. The
- * text of the `Text` events is the text of the answer. No error contains the key.
+ * `Text` events together contain the text of the answer. No error contains the key.
  */
 import { Schema, type Stream } from "effect"
 import { attempt } from "../../config/Attempt.ts"
@@ -18,7 +18,7 @@ export const CallPart = Schema.Struct({
   id: Schema.String,
   name: Schema.String,
   input: JsonObject,
-  /** The input as written, if it is not a JSON object; `input` is then empty. */
+  /** The arguments as the model wrote them, if they are not a JSON object; `input` is then empty. */
   invalid: Schema.optional(Schema.String)
 })
 export type CallPart = typeof CallPart.Type
@@ -26,7 +26,10 @@ export type CallPart = typeof CallPart.Type
 export const Part = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   CallPart,
-  /** A block that only this provider understands and needs back unchanged: signed thoughts. */
+  /**
+   * A block that only this provider understands and that must be sent back unchanged, for example a signed thinking
+   * block.
+   */
   Schema.Struct({ type: Schema.Literal("opaque"), provider: Schema.String, block: JsonObject })
 ])
 export type Part = typeof Part.Type
@@ -34,18 +37,18 @@ export type Part = typeof Part.Type
 export const CallResult = Schema.Struct({ callId: Schema.String, output: Schema.String, error: Schema.Boolean })
 export type CallResult = typeof CallResult.Type
 
-/** An image or a PDF that belongs to an input and follows its text. */
+/** An image or a PDF that belongs to an input. It follows the input's text. */
 export const FilePart = Schema.Struct({
   filename: Schema.String,
   type: Schema.Literals(MEDIA_TYPES),
-  /** Content in base64. */
+  /** The content, encoded in base64. */
   data: Schema.String
 })
 export type FilePart = typeof FilePart.Type
 
-/** An entry of a conversation's history, the same for every provider. */
+/** An entry in a conversation's history, in the same form for every provider. */
 export const Message = Schema.Union([
-  /** `note`: written by agentd. It is not an input that needs an answer. */
+  /** A message from the user. `note`: true if agentd wrote it, so that it needs no answer. */
   Schema.Struct({
     role: Schema.Literal("user"),
     text: Schema.String,
@@ -70,28 +73,33 @@ export interface ModelRequest {
   readonly maxOutputTokens: number
 }
 
-/** Why an answer ended. `length`: maximum length reached. `pause`: ask again with the same history. */
+/**
+ * Why an answer ended. `length`: it reached the maximum length. `pause`: the model must be asked again with the same
+ * history.
+ */
 export type Stop = "end" | "length" | "refusal" | "filter" | "pause"
 
 export type ProviderEvent =
   | { readonly _tag: "Text"; readonly text: string }
-  /** A piece of the model's thoughts before it answers. */
+  /** A piece of the model's thinking before it answers. */
   | { readonly _tag: "Thought"; readonly text: string }
-  /** Usage since the last such event. `priced`: input tokens weighted by price, because cached tokens are cheaper. */
+  /**
+   * Usage since the last such event. `priced`: input tokens weighted by their price, because cached tokens are cheaper.
+   */
   | {
       readonly _tag: "Usage"
       readonly inputTokens: number
       readonly outputTokens: number
       readonly priced: number
-      /** The parts of the input that were read from a cache, and written to one. */
+      /** How much of the input was read from a cache, and how much was written to a cache. */
       readonly cacheRead?: number
       readonly cacheWrite?: number
     }
-  /** The limits on the account's use, from the headers of an answer or of a refusal. */
+  /** The usage limits of the account, from the headers of an answer or of an error. */
   | ({ readonly _tag: "Windows" } & ToldWindows)
   | { readonly _tag: "Answer"; readonly parts: ReadonlyArray<Part>; readonly stop: Stop }
 
-/** Kinds of errors after which the same request may succeed later. */
+/** Kinds of errors after which the same request can succeed later. */
 const PASSING = ["rate_limit", "overloaded", "server", "connection", "stream", "silence", "garbage"] as const
 
 export const FaultKind = Schema.Literals([
@@ -111,11 +119,11 @@ export class ProviderError extends Schema.TaggedError<ProviderError>()("Provider
   kind: FaultKind,
   message: Schema.String,
   remedy: Schema.String,
-  /** Time in ms after which the provider allows a retry. */
+  /** After which time the provider allows a retry, ms. */
   retryAfter: Schema.optional(Schema.Finite)
 }) {}
 
-/** The remedy for a conversation that no compaction makes short enough. */
+/** The remedy if no compaction makes the conversation short enough. */
 export const TOO_LONG =
   "send less at once, name a model that takes more, or set resume to false in the agent's backend and start it again: a new conversation begins"
 
@@ -123,11 +131,11 @@ export const passes = ({ kind }: ProviderError): boolean => PASSING.some((one) =
 
 export interface Provider {
   readonly name: "anthropic" | "openai"
-  /** Makes one request. Interrupting the stream cancels it. */
+  /** Sends one request. If the stream is interrupted, the request is cancelled. */
   readonly ask: (request: ModelRequest) => Stream.Stream<ProviderEvent, ProviderError>
 }
 
-/** Maximum number of characters of invalid arguments that are kept. */
+/** Maximum number of characters of invalid arguments that are stored. */
 const MAX_INVALID = 2_000
 
 const parsed = (text: string): unknown => attempt(() => JSON.parse(text))
@@ -135,7 +143,10 @@ const parsed = (text: string): unknown => attempt(() => JSON.parse(text))
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Without arguments, the input is an empty object. Arguments that are not an object are invalid. */
+/**
+ * Builds a call. If the model wrote no arguments, the input is an empty object. Arguments that are not an object are
+ * invalid.
+ */
 export const callOf = (id: string, name: string, written: string): CallPart => {
   const input = written.trim() === "" ? {} : parsed(written)
   return isObject(input)
@@ -143,7 +154,7 @@ export const callOf = (id: string, name: string, written: string): CallPart => {
     : { type: "call", id, name, input: {}, invalid: written.slice(0, MAX_INVALID) }
 }
 
-/** Undefined: the text is not a JSON object. */
+/** The JSON object in a text; undefined if the text is none. */
 export const objectIn = (text: string): JsonObject | undefined => {
   const value = parsed(text)
   return isObject(value) ? value : undefined

@@ -1,17 +1,17 @@
 /**
- * ProviderFault: turns an API's refusal (status, headers and body) into a ProviderError. Pure.
+ * ProviderFault: converts an API's error response (status, headers and body) to a ProviderError. Pure.
  *
- * Guarantees: every refusal has a kind. The message is one line of limited length, without the key.
+ * Guarantees: every error has a kind. The message is one line of limited length, without the key.
  */
 import { type Headers, renewsAt, windowsIn } from "../gateway/LimitHeaders.ts"
 import * as Fault from "../Fault.ts"
 import { type FaultKind, isObject, objectIn, ProviderError, TOO_LONG } from "./Provider.ts"
 
-/** The backend's settings that remedies and redaction use. */
+/** The settings of the backend that are needed for remedies and for redaction. */
 export interface Account {
   /** The API key; never shown. */
   readonly key: string
-  /** Where the key comes from, in words: "the variable ANTHROPIC_API_KEY". */
+  /** Where the key comes from, for example "the variable ANTHROPIC_API_KEY". */
   readonly keySource: string
   readonly baseUrl: string
   readonly model: string
@@ -26,7 +26,7 @@ export interface Said {
 
 const MAX_MESSAGE = 500
 
-/** Converts a text to one line of limited length, without the key. */
+/** Shortens a message to one line of limited length, without the key. */
 export const clean = (text: string, { key }: Pick<Account, "key">): string =>
   text
     .replaceAll(key, "[redacted]")
@@ -70,20 +70,20 @@ const KINDS: { readonly [kind in Fault.Kind]?: FaultKind } = {
 
 const kindOf = ({ status = 0, type = "", code = "", message }: Said): FaultKind =>
   KINDS[Fault.kindOf({ names: `${type} ${code}`, status, words: message })] ??
-  // Inside a stream there is no status, and the request itself was accepted.
+  // an error inside a stream has no status, and the request itself was accepted
   (status === 0 ? "server" : "invalid_request")
 
 const LIMIT = /reached your specified API usage limits/i
 const HOUR = 3_600_000
 
-/** Reads the time from a message such as "You will regain access on 2026-12-01 at 00:00 UTC." Result in ms from now. */
+/** Reads the time from a message such as "You will regain access on 2026-12-01 at 00:00 UTC." Returns ms from now. */
 const regained = (message: string, now: number): number | undefined => {
   if (!LIMIT.test(message)) return undefined
   const [, day, time] = /regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) UTC/.exec(message) ?? []
   return day === undefined ? HOUR : Math.max(0, Date.parse(`${day}T${time}:00Z`) - now)
 }
 
-/** Returns the wait that the headers request, in ms from now. Undefined: they name none. */
+/** Returns the wait that the response's headers request, ms from now; undefined if they request none. */
 export const retryAfter = (headers: { readonly [name: string]: string | undefined }, now: number) => {
   const number = (text: string | undefined) => (text === undefined || text.trim() === "" ? Number.NaN : Number(text))
   const millis = number(headers["retry-after-ms"])
@@ -95,7 +95,7 @@ export const retryAfter = (headers: { readonly [name: string]: string | undefine
   return Number.isFinite(date) ? Math.max(0, date - now) : undefined
 }
 
-/** Returns the time in ms until the used-up windows reset. */
+/** Returns the time until the used-up windows reset, ms. */
 const renewed = (headers: Headers, now: number): number | undefined => {
   const at = renewsAt(windowsIn(headers, now))
   return at === undefined ? undefined : Math.max(0, at - now)
@@ -104,7 +104,10 @@ const renewed = (headers: Headers, now: number): number | undefined => {
 const text = (value: unknown): string | undefined =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined
 
-/** Removes tags, styles and scripts from a page. One pass, because a body can be long and full of unclosed tags. */
+/**
+ * Removes tags, styles and scripts from an HTML page. One pass, because a body can be long and full of tags that are
+ * not closed.
+ */
 const withoutTags = (page: string): string => {
   const endless = new Set<string>()
   let [kept, from] = ["", 0]
@@ -123,14 +126,14 @@ const withoutTags = (page: string): string => {
   return kept + page.slice(from)
 }
 
-/** Reads the body of a refusal, in any of the forms that APIs use. */
+/** Reads the body of an error response, in any of the forms that APIs use. */
 export const saidIn = (body: string, status?: number): Said => {
   const json = objectIn(body)
   const error = json?.["error"] ?? json
   if (isObject(error)) {
     const [type, code] = [text(error["type"]), text(error["code"])]
     const message = text(error["message"]) ?? text(error["detail"]) ?? body
-    // Some APIs put the status into the body if the response can no longer carry one.
+    // if a response has already begun, some APIs put the status into the body
     const inner = status ?? (code !== undefined && /^[45]\d\d$/.test(code) ? Number(code) : undefined)
     return { status: inner, type, code, message }
   }

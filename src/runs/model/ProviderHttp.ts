@@ -1,9 +1,9 @@
 /**
- * ProviderHttp: the HTTP exchange with a provider: one POST, answered with server-sent events.
+ * ProviderHttp: the HTTP exchange with a provider: one POST request, whose response is server-sent events.
  *
- * Guarantees: every failure is a ProviderError. The exchange ends if nothing is received for
- * `silence`, before the answer or within it. Everything that is read is limited. Redirects are not
- * followed, so the key goes to no other address. An interruption closes the connection.
+ * Guarantees: every failure is a ProviderError. The exchange ends if nothing is received for the time `silence`, before
+ * the response or during it. Everything that is read is limited. Redirects are not followed, so the key goes to no
+ * other address. An interruption closes the connection.
  */
 import { Clock, Duration, Effect, Stream } from "effect"
 import * as Sse from "effect/encoding/Sse"
@@ -21,7 +21,7 @@ export interface Endpoint {
   readonly silence: Duration.Duration
 }
 
-/** Builds one answer from events. */
+/** Builds one answer from the events of a response. */
 export interface Assembly {
   readonly take: (data: string, now: number) => ReadonlyArray<ProviderEvent> | ProviderError
   /**
@@ -31,14 +31,14 @@ export interface Assembly {
   readonly end: () => ReadonlyArray<ProviderEvent> | ProviderError
 }
 
-/** Maximum number of characters of one event. */
+/** Maximum length of one event, characters. */
 const MAX_EVENT = 4 * 1024 * 1024
-/** Maximum number of characters of one answer on the wire: many times the longest answer of a model. */
+/** Maximum length of one response, characters: many times the longest answer of a model. */
 const MAX_ANSWER = 64 * 1024 * 1024
-/** Maximum number of bytes of a refusal that are read. */
+/** Maximum number of bytes that are read from an error response. */
 const MAX_REFUSAL = 64 * 1024
 
-/** The message of the underlying system error, if there is one: "connect ECONNREFUSED 127.0.0.1:1". */
+/** The message of the underlying system error, if there is one, for example "connect ECONNREFUSED 127.0.0.1:1". */
 const wordsOf = ({ reason }: HttpClientError.HttpClientError): string => {
   const cause: unknown = "cause" in reason ? reason.cause : undefined
   if (!(cause instanceof Error)) return reason._tag
@@ -64,12 +64,12 @@ const bodyOf = (endpoint: Endpoint, response: HttpClientResponse.HttpClientRespo
     Stream.decodeText(),
     Stream.mkString,
     Effect.timeoutOrElse({ duration: endpoint.silence, orElse: () => Effect.succeed("") }),
-    // If the body cannot be read, the status is enough.
+    // if the body cannot be read, the status alone is used
     Effect.orElseSucceed(() => "")
   )
 }
 
-/** Makes an error from a response that is not a stream of events. */
+/** Builds the error for a response that is not a stream of events. */
 const refused = Effect.fnUntraced(function* (endpoint: Endpoint, response: HttpClientResponse.HttpClientResponse) {
   const body = yield* bodyOf(endpoint, response)
   const now = yield* Clock.currentTimeMillis
@@ -87,7 +87,7 @@ const reader = ({ account }: Endpoint, assembly: Assembly) => {
   let waiting: Array<string> = []
   const parser = Sse.makeParser(
     (event) => {
-      // The retry interval of server-sent events is not used.
+      // the retry interval that server-sent events can contain is not used
       if (event._tag === "Event") waiting.push(event.data)
     },
     { maxEventSize: MAX_EVENT }
@@ -109,7 +109,7 @@ const reader = ({ account }: Endpoint, assembly: Assembly) => {
   }
 }
 
-/** Applies the `silence` timeout to each piece, by monotonic time. Stream's own timeout uses the wall clock. */
+/** Applies the timeout `silence` to each piece, in monotonic time. The timeout of Stream itself uses the wall clock. */
 const heard =
   (endpoint: Endpoint) =>
   <A>(self: Stream.Stream<A, ProviderError>): Stream.Stream<A, ProviderError> =>
@@ -135,7 +135,7 @@ const answered = (endpoint: Endpoint, response: HttpClientResponse.HttpClientRes
   )
 }
 
-/** Emits the account's usage windows, if the response's headers contain some. */
+/** Emits the account's usage windows, if the response's headers contain any. */
 const told = ({ headers }: HttpClientResponse.HttpClientResponse): Stream.Stream<ProviderEvent> =>
   Stream.unwrap(
     Effect.map(Clock.currentTimeMillis, (now) => {
@@ -146,7 +146,9 @@ const told = ({ headers }: HttpClientResponse.HttpClientResponse): Stream.Stream
     })
   )
 
-/** Repairs texts that were cut in the middle of a character: the API would refuse this and every later request. */
+/**
+ * Repairs strings that were cut in the middle of a character: the API would reject this request and every later one.
+ */
 const wellFormed = (_: string, value: unknown): unknown => (typeof value === "string" ? value.toWellFormed() : value)
 
 export const stream = (
@@ -159,7 +161,7 @@ export const stream = (
     HttpClientRequest.bodyText(JSON.stringify(body, wellFormed), "application/json")
   )
   return endpoint.client.execute(request).pipe(
-    // Tracing headers are not sent: the provider need not know whose request it is.
+    // no tracing headers are sent: the provider need not know who made the request
     Effect.provideService(HttpClient.TracerPropagationEnabled, false),
     Effect.mapError((error) => lost(endpoint, error)),
     Effect.timeoutOrElse({ duration: endpoint.silence, orElse: () => Effect.fail(silent(endpoint)) }),

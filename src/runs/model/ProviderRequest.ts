@@ -1,10 +1,10 @@
 /**
  * ProviderRequest: asks the provider for one answer, with retries.
  *
- * Guarantees: a request that may succeed later is retried, at most `retries` times. The wait grows up to a limit, or is
- * as long as the provider requests, if that is short. A notice announces each retry. Text that was already emitted is
- * not emitted again. The usage is returned with the answer. For a request that fails or is interrupted, the usage is
- * emitted immediately.
+ * Guarantees: a request that can succeed later is retried, at most `retries` times. The wait between retries grows up
+ * to a limit. If the provider requests a short wait, that wait is used. A notice announces each retry. Text that was
+ * already emitted is not emitted again. The usage is returned with the answer. For a request that fails or is
+ * interrupted, the usage is emitted immediately.
  */
 import { Duration, Effect, Schedule, Stream } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
@@ -15,7 +15,7 @@ import * as Backoff from "../../core/supervision/Backoff.ts"
 
 type Said = Extract<ProviderEvent, { _tag: "Answer" }>
 
-/** An answer with its usage, which the caller emits. */
+/** An answer, with its usage that the caller must emit. */
 export interface Answer extends Said {
   readonly usage: ReadonlyArray<RunEvent>
 }
@@ -28,16 +28,16 @@ export interface AskOptions {
   readonly pause: Duration.Duration
   readonly price?: Config.ModelBackend["price"] | undefined
   readonly model: string
-  /** The model's context window, in tokens. */
+  /** The size of the model's context window, tokens. */
   readonly window?: number | undefined
   readonly emit: (event: RunEvent) => Effect.Effect<void>
-  /** Keeps the emitted text, for the code that handles an interruption. */
+  /** Keeps the text that was emitted, for the code that handles an interruption. */
   readonly retelling: ReplayFilter
 }
 
 /**
- * Longest wait within a turn, in ms. If the provider requests a longer wait, the run ends, and the next run begins
- * after the wait.
+ * Longest wait within a turn, ms. If the provider requests a longer wait, the run ends, and the next run begins after
+ * that wait.
  */
 export const LONGEST_WAIT = 60_000
 const CAP = 30_000
@@ -47,7 +47,7 @@ const STARTS_OVER = "the answer starts over"
 const eventOf = (told: Told): RunEvent =>
   told._tag === "Text" ? { _tag: "Delta", stream: "assistant", text: told.text } : { _tag: "Notice", text: STARTS_OVER }
 
-/** Schedule of growing waits, each announced by a notice. Its input is the error. */
+/** Retry schedule with growing waits. A notice announces each wait. The schedule's input is the error. */
 const schedule = ({ retries, pause, emit }: AskOptions) =>
   Backoff.waits({ base: Duration.toMillis(pause), factor: 2, cap: CAP, jitter: 0 }).pipe(
     Schedule.setInputType<ProviderError>(),

@@ -1,10 +1,9 @@
 /**
  * SearchTool: searches the workspace's text files with a regular expression.
  *
- * Guarantees: it ends within its time limit, whatever the pattern (see Grep), and then returns the
- * lines found so far. Each file is opened through Workspace, so that no link leads outside. Binary
- * files, huge files, .git and node_modules are skipped. The daemon is not blocked during the
- * search.
+ * Guarantees: a search ends within its time limit, whatever the pattern is (see Grep), and then returns the lines that
+ * were found by then. Each file is opened through Workspace, so that no link leads outside. Binary files, huge files,
+ * .git and node_modules are skipped. The daemon is not blocked during the search.
  */
 import { Duration, Effect, Option, Schema, type Scope } from "effect"
 import { described, optional, Text, Word } from "../../config/Fields.ts"
@@ -30,7 +29,7 @@ const Input = Schema.Struct({
   ignoreCase: optional(Schema.Boolean, "Default: false.")
 })
 
-/** Lists the files to search: all files below a folder, or the one file. */
+/** Lists the files to search: all files in a folder and its subfolders, or one file. */
 const filesOf = (workspace: Workspace, path: string) =>
   workspace.list(path, { maxEntries: MAX_FILES, depth: 64, skip: skipped }).pipe(
     Effect.map(({ entries, more }) => ({
@@ -58,7 +57,7 @@ const search = Effect.fnUntraced(function* (
   let count = 0
   const one = Effect.fnUntraced(function* (path: string) {
     if (count >= MAX_RESULTS) return
-    // A file that is gone, unreadable or too large is skipped.
+    // skip a file that is gone, cannot be read or is too large
     const file = yield* Effect.option(workspace.whole(path, MAX_FILE_BYTES))
     if (Option.isNone(file) || file.value.bytes.subarray(0, 8_000).includes(0)) return
     const hits = yield* grep.hits(file.value.bytes.toString("utf8"))

@@ -1,5 +1,5 @@
 /**
- * ShellTool: runs a line with `sh -c` in the workspace, confined by the sandbox.
+ * ShellTool: runs a command line with `sh -c` in the workspace, confined by the sandbox.
  *
  * Guarantees: the outcome is returned when every process that the command started has ended, including processes in
  * separate sessions and in the background. An interruption ends all of them. All output is read; the beginning and the
@@ -56,7 +56,7 @@ const descriptionOf = ({ config, mechanism }: ShellOptions) =>
         ])
   ].join(" ")
 
-/** Variables for programs that no user watches: no terminal, pager, editor or prompt. */
+/** Environment variables for programs that no user watches: no terminal, pager, editor or prompt. */
 const UNATTENDED = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", GIT_EDITOR: "true" }
 
 export const environmentOf = ({
@@ -82,7 +82,7 @@ const pump = Effect.fnUntraced(function* (
   yield* take(decoder.decode())
 })
 
-/** Hints about the sandbox, by the error messages of programs that meet its limits. */
+/** Hints about the sandbox, by the error messages that programs print when the sandbox stops them. */
 const HINTS: ReadonlyArray<readonly [RegExp, string]> = [
   [/Read-only file system/i, "the sandbox lets it write in the workspace only: use a path in there"],
   [
@@ -165,7 +165,7 @@ const execute = Effect.fnUntraced(function* (
 export const make = Effect.fnUntraced(function* (
   options: ShellOptions
 ): Effect.fn.Return<Tool, never, ProcessTree | Reaper> {
-  // Only these two: the whole context would bind a call's processes to the toolbox's scope.
+  // only these two: with the whole context, a call's processes would belong to the toolbox's scope
   const context = Context.make(ProcessTree, yield* ProcessTree).pipe(Context.add(Reaper, yield* Reaper))
   const { config, mechanism, spec } = options
   let calls = 0
@@ -185,7 +185,7 @@ export const make = Effect.fnUntraced(function* (
     run: (input, call) =>
       mechanism.kind === "none" && config.sandbox === "required"
         ? Effect.succeed<ToolOutcome>({ status: "sandbox_violation", output: refused })
-        : // A separate mark, so that its end does not end another call or a server of the same run.
+        : // a separate mark, so that the end of this call does not end another call or a server of the same run
           Effect.provideContext(execute(options, `${spec.runId}+shell-${++calls}`, input, call), context)
   })
 })

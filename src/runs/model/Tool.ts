@@ -1,8 +1,8 @@
 /**
- * Tool: a tool that a model can call, made from an input schema and a function.
+ * Tool: a tool that a model can call, built from an input schema and a function.
  *
- * Guarantees: if the schema rejects the input, the outcome names the field, and nothing is run. A violation of the
- * workspace has its own status. A defect is also an outcome, and is logged. The output is limited.
+ * Guarantees: if the schema rejects the input, the result names the field, and nothing is run. An access outside the
+ * workspace has its own status. A bug in a tool also gives a result, and is logged. The output is limited.
  */
 import { Cause, Effect, Result, Schema, type Scope } from "effect"
 import * as ToolSchema from "../ToolSchema.ts"
@@ -13,34 +13,34 @@ import type { ToolDefinition } from "./Provider.ts"
 
 export interface ToolContext {
   readonly callId: string
-  /** Receives the call's output while the call is running, in chunks of limited size and rate. */
+  /** Receives the output of a running call, in chunks of limited size and rate. */
   readonly progress: (stream: "stdout" | "stderr", chunk: string) => Effect.Effect<void>
 }
 
 export interface ToolOutcome {
   readonly status: ToolStatus
-  /** Text for the model, limited in length. */
+  /** Text that the model receives, limited in length. */
   readonly output: string
 }
 
 export interface Tool {
   readonly name: string
   readonly description: string
-  /** A JSON Schema of type object. */
+  /** JSON Schema of the input; its type must be object. */
   readonly inputSchema: { readonly [keyword: string]: unknown }
   readonly readOnly: boolean
   /** True for tools of the MCP server that agentd provides to the run. */
   readonly voice?: boolean
   readonly parallel: boolean
-  /** Why each call must be approved, whatever the policy; if omitted, the policy alone decides. */
+  /** Why each call must be approved in every approval mode; if omitted, the mode decides. */
   readonly asksAlways?: string | undefined
   /**
    * Checks an input without running anything; undefined if it is valid. An invalid call does not ask for an approval.
    */
   readonly wrong?: (input: unknown) => string | undefined
   /**
-   * Never fails: invalid input, a violation or a failing program are outcomes. Interruption ends it
-   * and its processes.
+   * Runs the call. Never fails: invalid input, a violation or a failing program are results. An interruption ends the
+   * call and its processes.
    */
   readonly run: (input: unknown, context: ToolContext) => Effect.Effect<ToolOutcome, never, Scope.Scope>
 }
@@ -56,7 +56,7 @@ export interface Definition<S extends Schema.Codec<unknown, unknown>> extends Om
   readonly run: (input: S["Type"], context: ToolContext) => Effect.Effect<ToolOutcome, WorkspaceError, Scope.Scope>
 }
 
-/** How much of a call's output the model gets, in UTF-16 units: together about 15,000 tokens at most. */
+/** How much of a call's output the model receives, UTF-16 code units: together about 15,000 tokens at most. */
 export const MAX_HEAD = 40_000
 export const MAX_TAIL = 20_000
 
@@ -90,7 +90,7 @@ export const define = <S extends Schema.Codec<unknown, unknown>>(definition: Def
           )
         ),
         Effect.map(({ status, output }) => ({ status, output: HeadTail.of(output, MAX_HEAD, MAX_TAIL) })),
-        // Everything that the call opened or started is closed before its outcome is returned.
+        // everything that the call opened or started is closed before its result is returned
         Effect.scoped
       )
   }

@@ -1,18 +1,18 @@
 /**
- * ToolEnvironment: selects the environment variables that a model's commands get.
+ * ToolEnvironment: selects the environment variables for the commands that a model runs.
  *
  * Guarantees of `visible`: it excludes variables whose name suggests a secret, or whose value is an
  * address with a password. It also excludes variables that name a socket of the user's session.
- * agentd's own variables are removed earlier, by ChildEnvironment. The callers add the
- * variables of the config afterwards, unchanged: that is the way to pass a secret.
+ * agentd's own variables are removed earlier, by ChildEnvironment. The callers then add the variables in the config
+ * unchanged: in this way, a user can pass a secret.
  */
 import type { Environment } from "../process/ChildProcess.ts"
 
 const SECRET_NAME = /key|token|secret|passw|passphrase|credential|auth|cookie|bearer|private|signature/i
-/** Variables that give access to the user's services: key agents, buses, containers, clusters. */
+/** Variables that give access to services of the user: key agents, buses, containers, clusters. */
 const DOOR =
   /^(SSH_|GPG_|DBUS_|DOCKER_|CONTAINER_|PODMAN_|KUBECONFIG|XAUTHORITY|XDG_RUNTIME_DIR|WAYLAND_|VSCODE_|TMUX|STY)/
-/** Matches addresses such as `https://name:password@host`. */
+/** Pattern for addresses such as `https://name:password@host`. */
 const PASSWORD = /\/\/[^/\s:@]*:[^/\s@]+@/
 
 export const isSecret = (name: string, value: string): boolean => SECRET_NAME.test(name) || PASSWORD.test(value)

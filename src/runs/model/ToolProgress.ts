@@ -2,8 +2,8 @@
  * ToolProgress: emits a command's output in chunks while it runs.
  *
  * Guarantees: at most one chunk per stream and interval, each of limited length. The whole call also has a limit, so
- * that no command floods the log. If there is too much output, the newest part is emitted with the number of characters
- * that were left out. The command never waits for its progress events.
+ * that no command floods the log. If there is too much output, only its newest part is emitted, with the number of
+ * omitted characters. The command never waits until its output is emitted.
  */
 import { Effect, type Scope } from "effect"
 import type { ToolContext } from "./Tool.ts"

@@ -1,10 +1,10 @@
 /**
  * Tools: the tools of agentd's own turn loop: shell, read, write, edit, list, search, and the tools of MCP servers.
  *
- * Guarantees (INV-TOOL-SANDBOX): file tools access nothing outside the workspace, nothing hidden, and change neither
- * `.git` nor agentd's config (Workspace). Commands run in a sandbox if the machine has one. If it has none, they ask
- * each time, or do not run (Sandbox). A folder that would expose secrets is rejected as a workspace. MCP servers are
- * programs that the config names; only approvals restrict them.
+ * Guarantees (INV-TOOL-SANDBOX): file tools access nothing outside the workspace and nothing that is hidden, and do not
+ * change `.git` or agentd's config (Workspace). Commands run in a sandbox if the machine has one. If it has none, each
+ * command needs an approval or is not run (Sandbox). A folder that would expose secrets is rejected as a workspace. MCP
+ * servers are programs that the config names; only approvals restrict them.
  */
 import { Effect, type FileSystem, type Scope } from "effect"
 import { MODEL_TOOLS, type ModelBackend } from "../../config/BackendConfig.ts"
@@ -39,7 +39,7 @@ export interface ToolboxOptions {
 
 const refusal = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
 
-/** Creates the tools. They and the MCP servers exist until the scope closes. */
+/** Creates the tools. The tools and the MCP servers exist until the scope closes. */
 export const make = Effect.fnUntraced(function* (
   options: ToolboxOptions
 ): Effect.fn.Return<Toolbox, BackendError, Scope.Scope | ProcessTree | Reaper | FileSystem.FileSystem | Sandbox> {
@@ -71,7 +71,7 @@ export const make = Effect.fnUntraced(function* (
     MODEL_TOOLS.filter((name) => config.tools.includes(name)),
     (name) => makers[name]
   )
-  // `spec.mcp` comes last, so that a server of the config cannot replace the one that agentd provides.
+  // `spec.mcp` comes last, so that a server in the config cannot replace the one that agentd provides
   const servers = { ...config.mcp, ...spec.mcp }
   const given = yield* McpTools.make({ servers, spec, host, cwd: workspace.root, emit })
   return { tools: own, given }

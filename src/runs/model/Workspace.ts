@@ -1,10 +1,10 @@
 /**
  * Workspace: the one folder whose files an agent may read and change.
  *
- * Guarantees: every path is checked by the location of its open descriptor (see Beneath). Therefore `..`, absolute
- * paths, links, and folders that are replaced by links during the check lead only to a WorkspaceViolation. Only regular
- * files are opened, so that no FIFO or device blocks a call. Reads and listings are limited. A write is complete or
- * does not happen: a new file replaces the old one, with its permissions.
+ * Guarantees: each path is opened first, and then the location of the open file is checked (see PathContainment).
+ * Therefore `..`, absolute paths, links, and folders that are replaced by links during the check can only cause a
+ * WorkspaceViolation. Only regular files are opened, so that no FIFO or device blocks a call. Reads and listings are
+ * limited. A write is either complete or not done: a new file replaces the old one and gets its permissions.
  *
  * Some files inside it cannot be written either: `.git`, whose hooks and settings are run by the user's git, and
  * `agentd.jsonc`, which says what agents may do. The files and folders in `hidden` cannot even be read.
@@ -27,7 +27,7 @@ import * as FileContent from "./FileContent.ts"
 import { failed } from "./FileContent.ts"
 
 export interface Entry {
-  /** Path relative to the workspace. */
+  /** Path of the entry, relative to the workspace. */
   readonly path: string
   readonly kind: "file" | "folder" | "link" | "other"
 }
@@ -40,46 +40,46 @@ export interface Listing {
 
 export interface ListOptions {
   readonly maxEntries: number
-  /** Number of folder levels to list; 1 is the folder itself. */
+  /** How many levels of folders are listed; 1 lists only the folder itself. */
   readonly depth?: number | undefined
-  /** Returns true for the name of a folder that is listed without its content. */
+  /** Returns true for the name of a folder that is listed without its contents. */
   readonly skip?: ((name: string) => boolean) | undefined
 }
 
 export interface Workspace {
-  /** The workspace's real path. */
+  /** The real path of the workspace. */
   readonly root: string
   readonly read: (path: string, options: FileContent.ReadOptions) => Effect.Effect<FileContent.Text, WorkspaceError>
   /** Reads the whole content of a file of at most `maxBytes` bytes. */
   readonly whole: (path: string, maxBytes: number) => Effect.Effect<FileContent.Whole, WorkspaceError>
   /**
-   * Creates or replaces the file, with the folders above it. If `version` is given, the file is written only if it
-   * still has that version.
+   * Creates or replaces a file; also creates missing folders above it. If `version` is given, the file is written only
+   * if it still has that version.
    */
   readonly write: (
     path: string,
     text: string,
     options?: { readonly version?: string }
   ) => Effect.Effect<{ readonly created: boolean }, WorkspaceError>
-  /** Sorted by name, each folder followed by its content. Links are listed but not followed. */
+  /** Lists a folder, sorted by name; each subfolder is followed by its contents. Links are listed but not followed. */
   readonly list: (path: string, options: ListOptions) => Effect.Effect<Listing, WorkspaceError>
   /** Returns the real path of a folder in the workspace. */
   readonly folder: (path: string) => Effect.Effect<string, WorkspaceError>
 }
 
 export interface WorkspaceOptions {
-  /** Real paths of files and folders that no agent may access, anywhere. */
+  /** Real paths of files and folders that no agent may access, wherever they are. */
   readonly hidden?: ReadonlyArray<string> | undefined
 }
 
-/** Names that no tool writes, anywhere in the workspace. */
+/** Names of files and folders that no tool writes, anywhere in the workspace. */
 export const PROTECTED: ReadonlySet<string> = new Set([".git", "agentd.jsonc"])
 
 const MAX_DEPTH = 64
 
 type Failure = WorkspaceError | NodeJS.ErrnoException
 
-/** Converts every error to an error about the path as the caller wrote it. Closes everything that was opened. */
+/** Converts every error to an error that names the path as the caller wrote it. Closes everything that was opened. */
 const told = <A>(name: string, effect: Effect.Effect<A, Failure, Scope.Scope>): Effect.Effect<A, WorkspaceError> =>
   Effect.mapError(Effect.scoped(effect), (error) =>
     error instanceof WorkspaceViolation || error instanceof FileFailed ? error : explain(name)(error)
@@ -115,7 +115,7 @@ const writable = ({ beneath }: Ground, location: string): Effect.Effect<void, Wo
       )
 }
 
-/** A hidden path is rejected in the same way whether it exists or not. */
+/** The error for a hidden path. It is the same whether the path exists or not. */
 const hold = (ground: Ground, name: string) =>
   ground.beneath.hold(name).pipe(
     Effect.catchTag("FileFailed", (error) =>
@@ -135,7 +135,7 @@ const folder = Effect.fnUntraced(function* (ground: Ground, name: string) {
   return held
 })
 
-/** The destination of a write: an open folder, a name in it, and the file that is there now. */
+/** Where a file is written: an open folder, a name in it, and the file that has this name now. */
 interface Target {
   readonly folder: Held
   readonly name: string
@@ -143,7 +143,7 @@ interface Target {
 }
 
 /**
- * Finds the destination of a write. For an existing file, this is its own folder and name, with links followed. For a
+ * Finds where a file is written. For an existing file, this is its own folder and name after links were followed. For a
  * new file, it is the path's folder, which is created if necessary.
  */
 const target = Effect.fnUntraced(function* (ground: Ground, given: string) {
@@ -229,7 +229,7 @@ const kindOf = (entry: fs.Dirent): Entry["kind"] =>
   entry.isFile() ? "file" : entry.isDirectory() ? "folder" : entry.isSymbolicLink() ? "link" : "other"
 
 /**
- * Appends entries to `into` until `into` has more entries than requested. Each folder stays open while its content is
+ * Adds entries to `into` until it has more entries than requested. Each folder stays open while its contents are
  * listed.
  */
 const walk = Effect.fnUntraced(function* (
@@ -246,7 +246,7 @@ const walk = Effect.fnUntraced(function* (
     const inner = path.join(name, entry.name)
     into.push({ path: inner, kind })
     if (kind !== "folder" || depth <= 1 || options.skip?.(entry.name) === true) continue
-    // Entries that have disappeared, or cannot be read, are left out.
+    // leave out entries that have disappeared or cannot be read
     yield* Effect.ignore(
       Effect.scoped(Effect.flatMap(hold(ground, inner), (next) => walk(ground, next, inner, depth - 1, options, into)))
     )
@@ -292,5 +292,5 @@ export const open: Opening = Effect.fnUntraced(function* (
   return result
 })
 
-/** Service that opens a workspace, by default on this machine. A simulation can replace it. */
+/** Opens a workspace, by default on this machine. A simulation can provide its own. */
 export const Opener = Context.Reference<Opening>("agentd/backends/model/Workspace", { defaultValue: () => open })

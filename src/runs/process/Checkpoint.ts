@@ -12,11 +12,11 @@ interface Known<S> {
   readonly heard: unknown
 }
 
-/** The caller must know the type of its own state. */
+/** The backend's state at the checkpoint. The caller must know the type of its own state. */
 export const of = <S>({ before }: { readonly before: Pick<Before, "point"> | undefined }): Known<S> | undefined =>
   before?.point?.known as Known<S> | undefined
 
-/** Returns the first events of a run whose output is read from a checkpoint on. */
+/** Returns the first events of a run whose output is read again from a checkpoint. */
 export const again = (program: Pick<RunProcess, "before" | "pid">, sessionId?: string): ReadonlyArray<RunEvent> => {
   const known = of(program)
   if (known === undefined) return []

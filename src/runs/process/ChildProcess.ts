@@ -2,12 +2,12 @@
  * ChildProcess: starts a program as the leader of its own session and process group. `Spawn` is a `Context.Reference`,
  * so a simulation can use its own programs.
  *
- * Guarantees: The process is identified before anything can reap it. Nothing is read ahead, so a slow reader slows the
- * writer down. Output that was written before the exit can still be read afterwards. Input is written in the order of
- * the calls.
+ * Guarantees: The start time of the process is read before its pid can be used again. Nothing is read ahead, so a slow
+ * reader slows the writer down. Output that was written before the exit can still be read afterwards. Input is written
+ * in the order of the calls.
  *
- * Wraps `node:child_process` directly. `effect/process` does not distinguish a signal from an error, waits forever for
- * a pipe that a grandchild holds open, and handles groups, not trees.
+ * Uses `node:child_process` directly. `effect/process` does not distinguish a signal from an error, waits forever for a
+ * pipe that a grandchild holds open, and ends only process groups, not process trees.
  */
 import { Context, Deferred, Effect } from "effect"
 import * as Process from "node:child_process"
@@ -23,20 +23,19 @@ export type Environment = { readonly [name: string]: string | undefined }
 export interface Program {
   readonly argv: readonly [string, ...ReadonlyArray<string>]
   readonly cwd: string
-  /** The complete environment. */
+  /** All environment variables of the process. */
   readonly env: Environment
-  /** Name of the config field that names the program, for error messages. Default: argv. */
+  /** Name of the config field that names the program, for error messages; by default argv. */
   readonly setting?: string | undefined
   /** Text for standard input, which is closed afterwards. If omitted, standard input is empty. */
   readonly input?: string | undefined
   /** If true, standard input stays open for `write` until `closeInput` is called. */
   readonly keepInput?: boolean | undefined
   /**
-   * Contents of the file descriptors 3, 4 and so on. Used for data that must not be in a file, an argument or a
-   * variable.
+   * Contents of the file descriptors 3, 4 and so on. For data that must not be in a file, an argument or a variable.
    */
   readonly handed?: ReadonlyArray<Uint8Array> | undefined
-  /** The kernel enforces the limits if the keeper has a cgroup that it can subdivide. */
+  /** Limits that the kernel enforces, if the keeper has a cgroup that it can divide. */
   readonly limits?: LimitsConfig | undefined
 }
 
@@ -46,9 +45,9 @@ export interface ExitStatus {
 }
 
 export interface Pipe {
-  /** Undefined at the end of the output. */
+  /** The next chunk of output; undefined at the end of the output. */
   readonly read: Effect.Effect<Uint8Array | undefined>
-  /** Offset of the first byte that is read. Default: 0. */
+  /** Offset of the first byte that is read; by default 0. */
   readonly from?: number
 }
 
@@ -56,17 +55,17 @@ export interface ChildProcess {
   readonly id: ProcessId
   readonly stdout: Pipe
   readonly stderr: Pipe
-  /** Waits for the exit status. Processes that the program has started may still be running. */
+  /** The exit status of the process. Processes that it has started may still be running then. */
   readonly exited: Effect.Effect<ExitStatus>
   /**
    * Writes text to standard input. Returns when the system has accepted the text. If the process has ended or has
-   * closed its input, the text is dropped without an error, because `exited` reports the end.
+   * closed its input, the text is discarded without an error, because `exited` reports the end.
    */
   readonly write: (text: string, note?: string) => Effect.Effect<void>
   readonly closeInput: Effect.Effect<void>
-  /** Discards all further output, so that the process does not block when nobody reads its output. */
+  /** Discards all further output, so that the process does not block when its output is no longer read. */
   readonly discard: Effect.Effect<void>
-  /** Closes the pipes. */
+  /** Closes the pipes to the process. */
   readonly close: Effect.Effect<void>
 }
 
@@ -77,8 +76,8 @@ const refusal = (message: string, remedy: string, fatal: boolean) => new Backend
 const isFolder = (path: string) => attempt(() => fs.statSync(path).isDirectory()) ?? false
 
 /**
- * Classifies a failure to start the program by its error code. Not fatal if a retry can help: too many processes or
- * open files, too little memory.
+ * Builds the error for a program that cannot be started. The error is not fatal if a retry can help: too many processes
+ * or open files, too little memory.
  */
 export const spawnError = ({ argv, cwd, setting = "argv" }: Program, cause: unknown): BackendError => {
   const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined
@@ -152,7 +151,10 @@ const read = (pipe: Readable): Effect.Effect<Uint8Array | undefined> =>
     return Effect.sync(stop)
   })
 
-/** Writes to the pipe. The callback is called for an error, too, so a broken pipe neither throws nor blocks. */
+/**
+ * Writes to the pipe. The callback is called even if there is an error, so that a broken pipe neither throws nor
+ * blocks.
+ */
 const write = (pipe: Writable | null, text: string): Effect.Effect<void> =>
   Effect.callback((resume) => {
     if (pipe === null || !pipe.writable) return resume(Effect.void)
@@ -205,7 +207,7 @@ const spawn: Spawn = (program) =>
       })
       // ignored: a child that reads nothing, or dies, breaks its pipes, and its exit status reports how it ended
       for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.on("error", () => {})
-      // at the exit, Node discards unread data of a pipe without a listener
+      // when the process exits, Node discards unread data in a pipe that has no listener
       for (const pipe of [child.stdout, child.stderr]) pipe?.on("readable", () => {})
     } catch (error) {
       // some failures are thrown instead of emitted as an event

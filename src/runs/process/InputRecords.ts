@@ -5,12 +5,12 @@
  */
 import type { Input } from "../keeper/KeeperProgram.ts"
 
-/** `at`: number of output bytes that had been processed when the note was made. */
+/** A note with its time. `at`: number of output bytes that had been processed when the note was made. */
 export type Noted<N> = N & { readonly at: number }
 
 export const noteOf = <N extends object>(note: N, at: number): string => JSON.stringify({ at, ...note })
 
-/** Undefined for the end of the input, and for a text that is not a note. */
+/** Parses a note; undefined for the end of the input, and for a text that is no note. */
 const parse = <N>(text: string): Noted<N> | undefined => {
   try {
     const note: Noted<N> = JSON.parse(text)
@@ -20,6 +20,6 @@ const parse = <N>(text: string): Noted<N> | undefined => {
   }
 }
 
-/** In the order of the inputs. */
+/** Notes in the order of the inputs. */
 export const notesOf = <N>(inputs: ReadonlyArray<Input>): Array<Noted<N>> =>
   inputs.flatMap(({ note }) => parse<N>(note) ?? [])

@@ -3,8 +3,8 @@
  * resumes it.
  *
  * Guarantees: Those of ChildProcess, with one exception: a slow reader slows the program down only when the unread
- * output reaches a limit. The output of a resumed program is read from its beginning or its last checkpoint, and the
- * inputs since then are known.
+ * output reaches a limit. The output of a resumed program is read again from its beginning or from its last checkpoint,
+ * and the inputs since that point are known.
  */
 import { Effect } from "effect"
 import type { KeeperProgram, Input, Point } from "../keeper/KeeperProgram.ts"
@@ -15,9 +15,9 @@ import type { ProcessId } from "./ProcessTable.ts"
 
 /** The state of a program that an earlier daemon left. */
 export interface Before {
-  /** Inputs since the last checkpoint. */
+  /** Inputs that were sent since the last checkpoint. */
   readonly inputs: ReadonlyArray<Input>
-  /** Bytes of stdout and stderr when the program was resumed, and the number of its last input. */
+  /** How many bytes of stdout and stderr existed when the program was resumed, and the number of its last input. */
   readonly out: number
   readonly err: number
   readonly seq: number
@@ -25,11 +25,11 @@ export interface Before {
 }
 
 export interface Kept extends ChildProcess {
-  /** Undefined: this daemon started the program. */
+  /** What an earlier daemon left; undefined if this daemon started the program. */
   readonly before: Before | undefined
   /** Pid of the keeper, which starts other programs, too. */
   readonly starter: number | undefined
-  /** Used to search for the run's processes; see `Quarry` in ProcessTree. */
+  /** Values for the search for the run's processes; see `Quarry` in ProcessTree. */
   readonly births: number | undefined
   readonly anchor: ProcessId | undefined
   readonly isDue: (out: number, err: number) => boolean
@@ -38,7 +38,7 @@ export interface Kept extends ChildProcess {
 
 /** Prefix of the names of the run's programs. */
 export const prefixOf = (runId: string): string => `${runId.replaceAll(/[^\w.-]/g, "_")}+`
-/** `count` is 1 for the run's first program. */
+/** Name of a run's program. `count` is 1 for the run's first program. */
 export const nameOf = (runId: string, count: number): string => `${prefixOf(runId)}${count}`
 
 const kept = (held: KeeperProgram, before: Before | undefined): Kept => ({
@@ -60,14 +60,14 @@ const kept = (held: KeeperProgram, before: Before | undefined): Kept => ({
 
 const refusal = (code: string): Error => Object.assign(new Error(`the keeper says: ${code}`), { code })
 
-/** Undefined if there is no keeper. */
+/** Starts a program; undefined if there is no keeper. */
 export const start = Effect.fnUntraced(function* (
   name: string,
   program: Program
 ): Effect.fn.Return<Kept | undefined, BackendError> {
   const keeper = yield* Keeper
   if (!(yield* keeper.isThere)) return undefined
-  // wait, because an earlier run of this agent can be among the runs that are about to be ended
+  // wait, because an earlier run of this agent may be one of those that are about to be ended
   if ((yield* keeper.left).length > 0) yield* keeper.settled.await
   const { argv, cwd, env, handed = [], input, keepInput = false, limits } = program
   const wanted = { name, argv, cwd, env, isDeaf: input === undefined && !keepInput, handed, limits }
@@ -82,13 +82,13 @@ export const start = Effect.fnUntraced(function* (
   return kept(held, undefined)
 })
 
-/** Undefined: no earlier daemon left such a program. */
+/** Takes over a program that an earlier daemon left; undefined if there is none. */
 export const take = Effect.fnUntraced(function* (name: string): Effect.fn.Return<Kept | undefined> {
   const held = yield* (yield* Keeper).take(name)
   return held === undefined ? undefined : kept(held, { inputs: held.inputs, point: held.point, ...held.before })
 })
 
-/** Whether an earlier daemon left this run, and `will` accepts its inputs and checkpoint. */
+/** Whether an earlier daemon left this run, and `will` can continue with its inputs and checkpoint. */
 export const isHeldWith = (
   runId: string,
   will: (inputs: ReadonlyArray<Input>, point: Point | undefined) => boolean

@@ -2,8 +2,8 @@
  * LineSplitter: splits bytes into lines of text as they become complete. Each line has its position in the output.
  *
  * Guarantees: A character that is split between two chunks is joined again. Bytes that are not UTF-8 become U+FFFD and
- * cause no error. A line that exceeds the limit is returned in pieces, all but the last marked with `CONTINUED`. A
- * child therefore cannot make the daemon buffer more than the limit. "\r\n" ends a line like "\n".
+ * cause no error. A line that exceeds the limit is returned in pieces; all except the last are marked with `CONTINUED`.
+ * A child therefore cannot make the daemon buffer more than the limit. "\r\n" ends a line like "\n".
  *
  * A line's position is the number of bytes up to its end. The position of a piece of a long line is smaller. Positions
  * increase, and do not depend on how the bytes were split into chunks.
@@ -14,7 +14,7 @@ export const CONTINUED = " ⏎"
 
 export interface Line {
   readonly text: string
-  /** Bytes from the beginning of the output to the end of the line. */
+  /** Number of bytes from the beginning of the output to the end of the line. */
   readonly end: number
 }
 
@@ -23,16 +23,16 @@ const NEWLINE = 10
 export class LineSplitter {
   private readonly limit: number
   private readonly decoder = new TextDecoder("utf-8")
-  /** Position where the current line begins, and number of bytes received. */
+  /** The position where the current line begins, and the number of bytes received. */
   private begin = 0
   private taken = 0
-  /** The part of the current line that has not been returned yet, and the number of its characters that have been. */
+  /** The part of the current line that has not been returned yet, and how many characters of the line have been. */
   private rest = ""
   private given = 0
 
   /**
-   * `limit`: maximum UTF-16 code units of a piece, without its mark. A surrogate pair is never split. `from`: position
-   * of the first byte.
+   * `limit`: maximum length of a piece in UTF-16 code units, without its mark. A surrogate pair is never split. `from`:
+   * position of the first byte.
    */
   constructor(limit: number, from = 0) {
     this.limit = limit
@@ -45,7 +45,7 @@ export class LineSplitter {
     return this.taken
   }
 
-  /** Number of bytes up to the end of the last line. Undefined while a long line is only partly returned. */
+  /** Number of bytes up to the end of the last line; undefined if only a part of a long line has been returned. */
   get whole(): number | undefined {
     return this.given === 0 ? this.begin : undefined
   }
@@ -65,7 +65,7 @@ export class LineSplitter {
     return lines
   }
 
-  /** Returns the rest at the end of the output, if the output does not end with "\n". */
+  /** Returns the text after the last "\n", at the end of the output. */
   end(): ReadonlyArray<Line> {
     this.rest += this.decoder.decode()
     const lines: Array<Line> = []

@@ -3,12 +3,12 @@
  * a unix socket, or a TCP port from this machine.
  *
  * Guarantees: A process belongs to a run if the process or one of its ancestors has the run's mark. If several
- * processes hold the other end, one with a mark is enough. A peer that is not found counts as unknown, not as the user.
- * A search takes a bounded time. A process's mark is read only once, and the upward search stops at a process that was
- * read before.
+ * processes hold the other end, one with a mark is enough. A peer that is not found is reported as unknown, not as the
+ * user. The time for a search is limited. A process's mark is read only once, and the upward search stops at a process
+ * that was read before.
  *
  * A search runs `ss` (20 ms). If nothing depends on the result, a caller that reports its own pid can be believed
- * without a search. The result identifies honest callers and is not a security boundary: a process of the same user
+ * without a search. The result identifies honest callers, but is not a security boundary: a process of the same user
  * that detaches from its parents and removes the mark counts as the user.
  */
 import { Effect } from "effect"
@@ -22,28 +22,28 @@ export type Peer =
   | { readonly _tag: "Run"; readonly runId: string }
   | { readonly _tag: "Person" }
   | { readonly _tag: "Unknown"; readonly why: string }
-  /** Returned if this machine offers no way to find the peer. */
+  /** Result if this machine offers no way to find the peer. */
   | { readonly _tag: "Untold" }
 
-/** Fixed paths of `ss`. PATH is not used, because an agent could have placed a program there. */
+/** Absolute paths of `ss`. PATH is not used, because an agent could have put another program there. */
 const PLACES = ["/usr/bin/ss", "/bin/ss", "/usr/sbin/ss", "/sbin/ss", "/run/current-system/sw/bin/ss"]
-/** Timeout for `ss`, in ms. */
+/** Timeout for `ss`, ms. */
 const LIMIT = 5_000
 const MAX_OUTPUT = 64 * 1024 * 1024
-/** Maximum number of ancestors that are searched. */
+/** Maximum number of ancestors that are examined. */
 const MAX_DEPTH = 64
 const MAX_KNOWN = 1_000
 
 const unknown = (why: string): Peer => ({ _tag: "Unknown", why })
 
-/** Inode of our end of the connection. */
+/** Inode of the socket at this end of the connection. */
 const inodeOf = (socket: Socket): string | undefined => {
   const { fd } = (socket as unknown as { readonly _handle?: { readonly fd?: number } | null })._handle ?? {}
   if (fd === undefined || fd < 0) return undefined
   return attempt(() => /^socket:\[(\d+)\]$/.exec(fs.readlinkSync(`/proc/self/fd/${fd}`))?.[1])
 }
 
-/** Returns one socket per line, with its processes. Undefined: the command failed. */
+/** Returns the output of `ss`: one socket per line, with its processes. Undefined if the command failed. */
 const listed = (program: string, which: ReadonlyArray<string>): Effect.Effect<string | undefined> =>
   Effect.callback((resume) => {
     const child = execFile(
@@ -70,8 +70,8 @@ export const holdersIn = (lines: string, inode: string): ReadonlyArray<number> =
 const pidsIn = (line: string): ReadonlyArray<number> => [...line.matchAll(/pid=(\d+)/g)].map(([, pid]) => Number(pid))
 
 /**
- * A process that was read before. `runId`: the run whose mark the process or one of its ancestors has. Undefined: no
- * run.
+ * A process that was examined before. `runId`: the run whose mark the process or an ancestor has; undefined if there is
+ * none.
  */
 interface Known {
   readonly start: number
@@ -80,7 +80,7 @@ interface Known {
 
 const runOf = (env: ReadonlyArray<string>, store: string): string | undefined => {
   const runId = env.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
-  // each program of a run has its own mark: the run id, a plus and a suffix
+  // each program of a run has a mark of its own: the run id, a plus sign and a suffix
   return runId !== undefined && env.includes(`AGENTD_STORE=${store}`) ? runId.split("+")[0]! : undefined
 }
 
@@ -90,7 +90,7 @@ export interface Peers {
   readonly believe: (pid: number) => Effect.Effect<Peer>
 }
 
-/** `environment`: reads the environment that a process was started with. */
+/** Creates the service. `environment`: reads the environment with which a process was started. */
 export const make = (store: string, environment = ProcessTable.environment): Peers => {
   const known = new Map<number, Known>()
 
@@ -101,8 +101,8 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
   }
 
   /**
-   * Finds the run whose mark is in the initial environment of the process or of an ancestor. Stops at the daemon itself
-   * and at pid 1.
+   * Finds the run whose mark the process or one of its ancestors had in its environment when it started. Stops at the
+   * daemon itself and at pid 1.
    */
   const peerOf = Effect.fnUntraced(function* (pid: number): Effect.fn.Return<Peer> {
     const line: Array<ProcessTable.ProcessId> = []
@@ -119,16 +119,16 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
     }
     if (line.length === 0) return unknown("it ended during the search")
     const environments = yield* Effect.forEach(line, (one) => environment(one.pid), { concurrency: "unbounded" })
-    // from the outermost ancestor down: the nearest mark wins
+    // from the oldest ancestor down, so that the nearest mark wins
     for (const [index, { pid, start }] of [...line.entries()].toReversed()) {
       runId = runOf(environments[index]!, store) ?? runId
-      // a process that ends, or is just starting another program, briefly has no environment
+      // a process that is ending, or that is just starting another program, has no environment for a moment
       if (index > 0 || environments[index]!.length > 0) remember(pid, { start, runId })
     }
     return runId === undefined ? { _tag: "Person" } : { _tag: "Run", runId }
   })
 
-  /** Returns the pids that hold the other end, or the reason why none was found. */
+  /** Returns the pids of the processes that hold the other end, or why none was found. */
   const holdersOf = Effect.fnUntraced(function* (socket: Socket, program: string) {
     const inode = inodeOf(socket)
     if (inode === undefined) return "its connection is closed"
@@ -139,8 +139,8 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
   })
 
   /**
-   * Callers on a port authenticate with a token or a proof. If their process is not found, because it belongs to a
-   * relay or another user, that authentication decides.
+   * Callers on a port authenticate with a token or a proof. If their process is not found, because the connection comes
+   * from a relay or another user, only this authentication decides.
    */
   const holdersByPort = Effect.fnUntraced(function* ({ localPort, remotePort }: Socket, program: string) {
     if (remotePort === undefined) return []

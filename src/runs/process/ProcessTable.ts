@@ -1,12 +1,12 @@
 /**
  * ProcessTable: the machine's processes, read from Linux' /proc.
  *
- * Guarantees: A process that vanishes while it is read is left out and causes no error. A process is identified by pid
- * *and* start time, which no later process shares. A `stat` line is parsed correctly whatever the command's name
- * contains. Reading takes about 15 µs per process and happens on demand only.
+ * Guarantees: A process that vanishes while it is read is left out and causes no error. A process is identified by its
+ * pid *and* its start time, because no later process has both. A `stat` line is parsed correctly whatever the command's
+ * name contains. Reading takes about 15 µs per process and happens on demand only.
  *
  * `stat` is read for all processes, because an ancestor can belong to another user (sudo). The environment is read only
- * for our own processes, and on the thread pool. That read waits for the process's memory lock, which a stuck process
+ * for our own processes, and on the thread pool. Reading it waits for the process's memory lock, which a stuck process
  * can hold forever.
  */
 import { Context, Duration, Effect } from "effect"
@@ -16,7 +16,7 @@ import { attempt } from "../../config/Attempt.ts"
 /** Identifies a process uniquely: pids are reused, a pid with its start time is not. */
 export interface ProcessId {
   readonly pid: number
-  /** Clock ticks from boot to the fork of the process. */
+  /** When the process was forked, in clock ticks since boot. */
   readonly start: number
 }
 
@@ -37,13 +37,13 @@ const STAT_FIELDS = {
   threads: 17,
   start: 19
 } as const
-/** Flag of kernel threads. */
+/** Flag that marks kernel threads. */
 const KERNEL = 0x00200000
 
 interface Stat extends Process {
   /** True if the process only waits to be reaped: it runs nothing and no signal reaches it. */
   readonly ended: boolean
-  /** True for a kernel thread, which no program started. */
+  /** True for a kernel thread: no program started it. */
   readonly kernel: boolean
 }
 
@@ -61,18 +61,18 @@ export const parseStat = (text: string): Stat | undefined => {
     parent: number("parent"),
     group: number("group"),
     session: number("session"),
-    // a process whose first thread has ended while other threads run has state Z, but is still running
+    // if the first thread of a process has ended but others still run, the process has state Z, but is still running
     ended: state === "X" || (state === "Z" && number("threads") <= 1),
     kernel: (number("flags") & KERNEL) !== 0
   }
 }
 
-/** Reads synchronously, so that none of our code runs between this check and a signal. */
+/** Reads a process synchronously, so that none of agentd's code runs between this check and a signal. */
 const read = (pid: number): Stat | undefined =>
   // decoding as UTF-8 is one call; if a command's name is not UTF-8, only that name is damaged
   attempt(() => parseStat(fs.readFileSync(`/proc/${pid}/stat`, "utf8")))
 
-/** Undefined: the process has ended. */
+/** The process with this pid; undefined if it has ended. */
 export const find = (pid: number): Process | undefined => {
   const found = read(pid)
   return found === undefined || found.ended ? undefined : found
@@ -81,13 +81,13 @@ export const find = (pid: number): Process | undefined => {
 /** Identifies a pid, even if its process has ended and waits to be reaped. Start is 0 if it cannot be read. */
 export const identify = (pid: number): ProcessId => ({ pid, start: read(pid)?.start ?? 0 })
 
-/** True while exactly this process lives. */
+/** True if exactly this process is still alive. */
 export const isAlive = (id: ProcessId): boolean => {
   const found = read(id.pid)
   return found !== undefined && found.start === id.start && !found.ended
 }
 
-/** Reads the fields of `stat` after the command's name. Empty: the process has ended. */
+/** Reads the fields of `stat` after the command's name; empty if the process has ended. */
 const fieldsOf = (pid: number): ReadonlyArray<string> => {
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8")
@@ -110,29 +110,32 @@ export const ticksNow = (): number => {
   }
 }
 
-/** Whether a signal or a debugger has stopped the process. */
+/** Whether the process was stopped by a signal or a debugger. */
 export const isStopped = (pid: number): boolean => ["T", "t"].includes(fieldsOf(pid)[STAT_FIELDS.state] ?? "")
 
-/** CPU time in ticks (1/100 s); undefined if the process does not exist or cannot be read. */
+/** CPU time in ticks (1/100 s); undefined if the process does not exist or its time cannot be read. */
 export const ticks = (pid: number): number | undefined => {
   const fields = fieldsOf(pid)
   return fields.length === 0 ? undefined : Number(fields[STAT_FIELDS.user]) + Number(fields[STAT_FIELDS.system])
 }
 
-/** Reads the command line. A NUL ends each argument. Empty: the process has ended, or belongs to another user. */
+/**
+ * Reads the command line, in which a NUL ends each argument. Empty if the process has ended, or if another user owns
+ * it.
+ */
 export const commandLine = (pid: number): string => attempt(() => fs.readFileSync(`/proc/${pid}/cmdline`, "utf8")) ?? ""
 
 /** Number of processes and threads that the machine has started, and the newest pid. */
 export interface Births {
   readonly count: number
   readonly newest: number
-  /** All pids are smaller than this. */
+  /** Upper limit of pids: all pids are smaller. */
   readonly limit: number
 }
 
 /**
- * Selects the pids that were assigned since `first`, including `first`. `before`: number of processes started before
- * `first`. Undefined: the pids may have wrapped around since then. Pure.
+ * Selects the pids that were assigned since `first`, including `first`. `before`: number of processes that were started
+ * before `first`. Undefined if the pids may have wrapped around since then. Pure.
  */
 export const givenSince = (
   pids: ReadonlyArray<number>,
@@ -141,7 +144,7 @@ export const givenSince = (
   { count, limit, newest }: Births
 ): ReadonlyArray<number> | undefined => {
   const begun = count - before
-  // `first` itself is counted: a smaller number means that the counter does not work
+  // `first` itself is counted, so if the number is smaller, the counter does not work
   if (begun < 1 || begun >= limit / 2) return undefined
   return pids.filter((pid) => (newest >= first ? pid >= first && pid <= newest : pid >= first || pid <= newest))
 }
@@ -154,12 +157,12 @@ const pidsNow = (): ReadonlyArray<number> =>
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
 
-/** Maximum number of attempts to look while no process starts. */
+/** Maximum number of times that `look` is repeated because a process started meanwhile. */
 const LOOKS = 3
 
 /**
- * Repeats `look` until no process starts meanwhile, and returns its result. Undefined: there were too many attempts.
- * Without this check, a parent could start a child that `look` misses, and end before `look` reads the parent.
+ * Repeats `look` until no process starts meanwhile, and returns its result. Undefined if there were too many attempts.
+ * Without this check, a parent could start a child that `look` misses, and then end before `look` reads the parent.
  */
 export const whileStill = <A>(count: () => number, look: (count: number) => A): A | undefined => {
   let before = count()
@@ -174,12 +177,12 @@ export const whileStill = <A>(count: () => number, look: (count: number) => A): 
 
 const newestNow = (): number => wordIn("/proc/loadavg", / (\d+)\n$/)
 
-/** Maximum number of pids that are tried one by one. Beyond that, listing all processes is cheaper. */
+/** Maximum number of pids that are tried one by one. For more pids, it is cheaper to list all processes. */
 const FEW = 40
 
 /**
- * Candidate pids. They include all existing pids that may have been assigned since `first`. None was assigned after
- * `newest`.
+ * Pids that may belong to processes started since `first`: all pids of existing processes are included. The newest
+ * possible pid is `newest`.
  */
 const candidates = (first: number): { readonly pids: ReadonlyArray<number>; readonly newest: number } => {
   const newest = newestNow()
@@ -190,8 +193,8 @@ const candidates = (first: number): { readonly pids: ReadonlyArray<number>; read
 }
 
 /**
- * Lists the live processes that may have started since `first`. Undefined: the list cannot be narrowed down.
- * Synchronous; takes about 100 µs.
+ * Lists the live processes that may have started since `first`; undefined if this is not possible. Synchronous; takes
+ * about 100 µs.
  */
 export const since = (first: number, before: number): ReadonlyArray<Process> | undefined => {
   try {
@@ -212,7 +215,7 @@ export const since = (first: number, before: number): ReadonlyArray<Process> | u
 /** Whether /proc can be read. False on macOS and BSD. */
 export const isAvailable = (): boolean => read(process.pid) !== undefined
 
-/** Number of processes that are read before other fibers get their turn. */
+/** How many processes are read before other fibers can run. */
 const BATCH = 128
 
 /**
@@ -230,7 +233,7 @@ export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.gen(functi
   return table
 })
 
-/** Number of ended children of pid 1 that pid 1 has not reaped. */
+/** How many ended children pid 1 has not reaped. */
 export const unreaped = (): number => {
   const pids = isAvailable() ? pidsNow() : []
   return pids.filter((pid) => {
@@ -239,33 +242,39 @@ export const unreaped = (): number => {
   }).length
 }
 
-/** Timeout for reading one environment, so that a process stuck in the kernel does not delay the others. */
+/**
+ * Timeout for reading the environment of one process, so that a process that is stuck in the kernel does not delay the
+ * others.
+ */
 const ENVIRONMENT_LIMIT = Duration.seconds(2)
 
 /**
- * Pauses between reads, in ms. After one of them, a process that was just starting a program has its environment again.
+ * Pauses between reads, ms. A process that was just starting a program has its environment again after one of these.
  */
 const BEGINNING = [2, 4, 8, 16, 32, 64, 128]
 
-/** Undefined: the environment cannot be read. */
+/** The environment of a process; undefined if it cannot be read. */
 const environ = (pid: number): Effect.Effect<string | undefined> =>
   Effect.tryPromise(async () => {
     if (fs.statSync(`/proc/${pid}`).uid !== process.geteuid?.()) return undefined
     return fs.promises.readFile(`/proc/${pid}/environ`, "utf8")
   }).pipe(
-    // finalizers search, too, and are uninterruptible by default: the timeout would have no effect
+    // finalizers search, too, and cannot be interrupted by default, so the timeout would have no effect
     Effect.interruptible,
     Effect.timeout(ENVIRONMENT_LIMIT),
     Effect.orElseSucceed(() => undefined)
   )
 
-/** Reads the environment only once. For callers that retry later if the process is within `exec`. */
+/**
+ * Reads the environment only once. For callers that try again later if the process is just starting a program (`exec`).
+ */
 export const environmentNow = (pid: number): Effect.Effect<ReadonlyArray<string>> =>
   Effect.map(environ(pid), (text = "") => text.split("\0"))
 
 /**
- * Reads the initial environment of one of our processes, as `NAME=value` entries. Empty for other users' processes and
- * for processes that hide it. An empty environment is read again, because it is empty for a moment within `exec`.
+ * Reads the environment with which a process was started, as `NAME=value` entries. Empty for processes of other users
+ * and for processes that hide it. An empty environment is read again, because it is empty for a moment while a program
+ * starts (`exec`).
  */
 export const environment = Effect.fnUntraced(function* (pid: number): Effect.fn.Return<ReadonlyArray<string>> {
   for (const pause of BEGINNING) {
@@ -298,12 +307,12 @@ export interface Lookup {
   readonly snapshot: Effect.Effect<ReadonlyArray<Process>>
 }
 
-/** Default: this machine's /proc. */
+/** How processes are looked up; by default in this machine's /proc. */
 export const Lookup = Context.Reference<Lookup>("agentd/backends/process/Lookup", {
   defaultValue: () => ({ identify, isAlive, isAvailable, snapshot })
 })
 
-/** Lists the processes that work in a folder. Undefined: the system cannot tell. Default: this machine's processes. */
+/** Lists the processes that work in a folder, by default on this machine; undefined if the system cannot tell. */
 export const WorkingIn = Context.Reference<
   (folder: string) => Effect.Effect<ReadonlyArray<Pick<Process, "pid">> | undefined>
 >("agentd/backends/process/WorkingIn", {

@@ -4,16 +4,17 @@
  * A process belongs to a run if any of these is true:
  *   1. its environment has the run's mark (both `AGENTD_STORE` and `AGENTD_RUN`);
  *   2. its parent belongs to the run;
- *   3. its process group, or 4. its session belongs to the run: a member is in
- *      it, and its leader is a member, too, or is gone.
+ *   3. its process group, or 4. its session belongs to the run: a process of the run is in it, and its leader is a
+ * process of the run, too, or has ended.
  *
  * The rules are applied until no new process is found. A process that left by `setsid` and double fork is therefore
  * found by its mark, and its children without the mark by their parent or session. A process that was found once
- * remains part of the run until it is gone, even if its relatives end first.
+ * remains part of the run until it ends, even if its relatives end first.
  *
- * Guarantees: A signal goes only to a process whose start time was confirmed immediately before. No signal goes to this
- * process, its ancestors, or their groups and sessions. Processes are stopped before they are ended, so that no new
- * child is missed. `terminate` returns only when a search finds no process, or fails and names the remaining processes.
+ * Guarantees: A signal is sent only to a process whose start time was checked immediately before. No signal is sent to
+ * this process, its ancestors, or their groups and sessions. Processes are stopped before they are ended, so that no
+ * new child is missed. `terminate` returns only when a search finds no process, or fails and names the remaining
+ * processes.
  *
  * All four rules miss a process if three things are true: its environment is cleared or hidden (setuid, undumpable such
  * as ssh-agent), it has its own session, *and* its parents had ended before a search saw it. They also miss processes
@@ -27,7 +28,7 @@ import * as Backoff from "../../core/supervision/Backoff.ts"
 import * as ProcessTable from "./ProcessTable.ts"
 import type { Process, ProcessId } from "./ProcessTable.ts"
 
-/** The mark in the environment of a run's processes. A run id is unique only within its store. */
+/** The mark: two environment variables of a run's processes. A run id is unique only within its store. */
 export interface Mark {
   readonly store: string
   readonly runId: string
@@ -36,21 +37,24 @@ export interface Mark {
 export const environmentOf = (mark: Mark) => ({ AGENTD_STORE: mark.store, AGENTD_RUN: mark.runId })
 
 /**
- * A run to search for. `root`: the run's first process, if known. Its pid is also the id of the run's group and
- * session.
+ * A run whose processes are searched. `root`: the run's first process, if known. Its pid is also the id of the run's
+ * group and session.
  */
 export interface Quarry extends Mark {
   readonly root?: ProcessId | undefined
-  /** Pid of another process that starts runs, as this process does. */
+  /** Pid of another process that starts runs, like this process. */
   readonly starter?: number | undefined
   /**
-   * Number of processes and threads that the machine had started before the run's first one. If unknown, all processes
+   * How many processes and threads the machine had started before the run's first process. If unknown, all processes
    * are searched.
    */
   readonly births?: number | undefined
-  /** A process of the keeper in the run's session, which has been told to end. */
+  /** A process in the run's session that belongs to the keeper, which has told it to end. */
   readonly anchor?: ProcessId | undefined
-  /** Start times of processes that were found, by pid. They remain part of the run after their parents have ended. */
+  /**
+   * Start times of processes that were found, by pid. These processes remain part of the run after their parents have
+   * ended.
+   */
   readonly seen?: Map<number, number>
 }
 
@@ -60,7 +64,7 @@ export interface Orphan {
   readonly processes: ReadonlyArray<Process>
 }
 
-/** SIGKILL did not end the processes: they are stuck in the kernel, or belong to another user. */
+/** SIGKILL did not end these processes: they are stuck in the kernel, or belong to another user. */
 export class ProcessesSurvived extends Schema.TaggedError<ProcessesSurvived>()("ProcessesSurvived", {
   runId: Schema.String,
   pids: Schema.Array(Schema.Int),
@@ -76,11 +80,11 @@ export class GroupOnly extends Schema.TaggedError<GroupOnly>()("GroupOnly", {
 
 interface Found {
   readonly members: ReadonlyArray<Process>
-  /** Groups that belong to the run as a whole. */
+  /** Process groups that belong to the run as a whole. */
   readonly groups: ReadonlySet<number>
 }
 
-/** The pids of this process and its ancestors: no search may return them. */
+/** The pids of this process and its ancestors, which no search may return. */
 const lineageOf = (table: ReadonlyMap<number, Process>, self: number): ReadonlySet<number> => {
   const pids = new Set<number>([0, 1])
   for (let pid = self; !pids.has(pid); pid = table.get(pid)?.parent ?? 0) pids.add(pid)
@@ -88,8 +92,8 @@ const lineageOf = (table: ReadonlyMap<number, Process>, self: number): ReadonlyS
 }
 
 /**
- * Finds all processes that belong to the seeds by parent, group or session. `root` counts even after it has ended,
- * because its group and session have its pid. It does not count if its pid now belongs to another process. Pure.
+ * Finds all processes that belong to the given ones by parent, group or session. `root` is used even after it has
+ * ended, because its group and session have its pid, but not if another process has its pid now. Pure.
  */
 export const membersOf = (
   table: ReadonlyArray<Process>,
@@ -125,9 +129,8 @@ export const membersOf = (
 }
 
 /**
- * Whether a process's session shows that it does not belong to the run. Only the session's leader can have started the
- * process. If the leader is older than the run, or was started by a process that starts runs, the process does not
- * belong to the run. Pure.
+ * Whether the session of a process proves that the process does not belong to the run: the session's leader is older
+ * than the run, or was started by a process that starts runs. Pure.
  */
 const isOther = (
   { pid, session }: Process,
@@ -141,17 +144,17 @@ const isOther = (
   return (pid !== session && isOlder(leader)) || (starters.includes(leader.parent) && isOlder(processOf(leader.parent)))
 }
 
-/** The machine that the processes are on. A simulation provides its own. */
+/** The machine on which the processes run. A simulation provides its own. */
 export interface Machine {
   /** Pid of this process. */
   readonly self: number
   readonly snapshot: Effect.Effect<ReadonlyArray<Process>>
-  /** Initial environment of a process, as `NAME=value` entries. Empty if it cannot be read. */
+  /** The environment with which a process was started, as `NAME=value` entries. Empty if it cannot be read. */
   readonly environment: (pid: number) => Effect.Effect<ReadonlyArray<string>>
   readonly isAlive: (id: ProcessId) => boolean
   /**
-   * Live processes that may have started since the run's first process. `births`: number of processes started before
-   * it. Undefined: the list cannot be narrowed down.
+   * Live processes that may have started since the run's first process. `births`: number of processes that were started
+   * before it. Undefined if the list cannot be limited to these.
    */
   readonly since?: (root: ProcessId, births: number) => ReadonlyArray<Process> | undefined
   readonly process?: (pid: number) => Process | undefined
@@ -186,13 +189,13 @@ interface Reach {
 }
 
 /**
- * Sends a signal to each process by pid, never by group. Many programs treat a second SIGTERM as a request to exit
- * immediately, and a process can leave its group between the search and the signal.
+ * Sends a signal to each process by its pid, never to a group. Many programs exit immediately at a second SIGTERM, and
+ * a process can leave its group between the search and the signal.
  */
 const signalEach = (processes: ReadonlyArray<Process>, signal: NodeJS.Signals, { alive, send }: Reach) =>
   Effect.sync(() => processes.filter(alive).forEach(({ pid }) => send(pid, signal)))
 
-/** Sends a signal to whole groups, too, so that a process that is forked at that moment gets it. */
+/** Also sends the signal to whole groups, so that a process that is forked at this moment gets it. */
 const signalAll = ({ members, groups }: Found, signal: "SIGSTOP" | "SIGKILL", { alive, send }: Reach) =>
   Effect.sync(() => {
     for (const member of members.filter(alive)) {
@@ -201,14 +204,14 @@ const signalAll = ({ members, groups }: Found, signal: "SIGSTOP" | "SIGKILL", { 
     }
   })
 
-/** Milliseconds of the monotonic clock. */
+/** Monotonic time, ms. */
 const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
 
 const LOOKS: Backoff.Policy = { base: 5, factor: 2, cap: 200, jitter: 0 }
 
 /**
- * Returns when all of the processes have ended, or at the deadline. Cheap: reads one `stat` per process at growing
- * intervals, without a search. Does not rely on interruption, because finalizers cannot be interrupted.
+ * Returns when all of the processes have ended, or at the deadline. Cheap: reads only the `stat` of each process at
+ * growing intervals, without a search. Does not rely on interruption, because finalizers cannot be interrupted.
  */
 const untilGone = Effect.fnUntraced(function* (processes: ReadonlyArray<ProcessId>, deadline: number, alive: Alive) {
   for (let look = 1; processes.some(alive); look++) {
@@ -218,29 +221,31 @@ const untilGone = Effect.fnUntraced(function* (processes: ReadonlyArray<ProcessI
   }
 })
 
-/** Number of SIGSTOP rounds before the processes are killed; a fork bomb needs a few. */
+/** How often processes are stopped with SIGSTOP before they are killed; a fork bomb needs a few rounds. */
 const STOP_ROUNDS = 10
-/** Number of SIGKILL rounds before the rest are reported as survivors; a fork bomb needs several. */
+/**
+ * How often SIGKILL is sent before the remaining processes are reported as survivors; a fork bomb needs several rounds.
+ */
 const KILL_ROUNDS = 50
 const KILL_WAIT = 200
-/** Interval in ms for searching a slow tree for new processes. */
+/** How often a process tree that ends slowly is searched for new processes, ms. */
 const SEARCH_AGAIN = 1000
 
 export class ProcessTree extends Context.Service<
   ProcessTree,
   {
-    /** Set if only process groups can be found. */
+    /** Set if the search is limited to process groups. */
     readonly note: GroupOnly | undefined
     /** All live processes of the run. */
     readonly find: (quarry: Quarry) => Effect.Effect<ReadonlyArray<Process>>
     /** Sends SIGKILL to all processes of the run, once, now. Stops them first, so that no new child is missed. */
     readonly kill: (quarry: Quarry) => Effect.Effect<void>
     /**
-     * Stops all processes of the run and sends them SIGTERM. After the grace period, sends SIGKILL until no process is
-     * left.
+     * Stops all processes of the run and sends them SIGTERM. After the grace period, sends SIGKILL until all have
+     * ended.
      */
     readonly terminate: (quarry: Quarry, grace: Duration.Input) => Effect.Effect<void, ProcessesSurvived>
-    /** Finds processes with this store's mark whose run is not one of `alive`. */
+    /** Finds processes of this store (by their mark) whose run is not in `alive`. */
     readonly orphans: (store: string, alive: ReadonlySet<string>) => Effect.Effect<ReadonlyArray<Orphan>>
   }
 >()("agentd/backends/ProcessTree") {
@@ -250,7 +255,9 @@ export class ProcessTree extends Context.Service<
   static readonly over = (machine: Machine): ProcessTree["Service"] => over(machine)
 }
 
-/** Builds the functions that end processes. `isOver`: a quick check, if available, whether no process is left. */
+/**
+ * Builds the functions that end processes. `isOver`: a quick check whether all processes have ended, if there is one.
+ */
 const endings = (
   find: (quarry: Quarry) => Effect.Effect<Found>,
   reach: Reach,
@@ -258,8 +265,8 @@ const endings = (
 ) => {
   const { alive } = reach
   /**
-   * Stops all processes, until a search finds no new ones. A stopped process starts no children and remains as a
-   * parent. Children that it started since the last search are therefore found through it, with or without a mark.
+   * Stops all processes with SIGSTOP, until a search finds no new ones. A stopped process starts no children, and does
+   * not end. Therefore children that it started since the last search are found through it, with or without a mark.
    */
   const freeze = Effect.fnUntraced(function* (quarry: Quarry) {
     const stopped = new Set<string>()
@@ -275,8 +282,9 @@ const endings = (
   })
 
   /**
-   * Sends SIGTERM once to each process. Returns true when a search finds no process, false when the time is up. Of the
-   * processes that appear later, only orphans get SIGTERM: a live member may need its child for an orderly exit.
+   * Sends SIGTERM once to each process. Returns true when a search finds no process, false when the time is up. If more
+   * processes appear later, only orphans get SIGTERM: a process that is still alive may need its child for an orderly
+   * exit.
    */
   const ask = Effect.fnUntraced(function* (quarry: Quarry, deadline: number) {
     const asked = new Set<string>()
@@ -287,7 +295,7 @@ const endings = (
       const present = new Set(asked.size === 0 ? [] : members.map(({ pid }) => pid))
       const fresh = members.filter(({ pid, start, parent }) => !asked.has(`${pid}.${start}`) && !present.has(parent))
       yield* signalEach(fresh, "SIGTERM", reach)
-      // a stopped process handles its SIGTERM only after SIGCONT
+      // a process that was stopped handles SIGTERM only after SIGCONT
       yield* signalEach(fresh, "SIGCONT", reach)
       for (const { pid, start } of fresh) asked.add(`${pid}.${start}`)
       yield* untilGone(members, Math.min(deadline, (yield* now) + SEARCH_AGAIN), alive)
@@ -327,7 +335,7 @@ const endings = (
   }
 }
 
-/** Returns the run of this store whose mark is in the environment. */
+/** Returns the run of this store whose mark the environment contains. */
 export const runIn = (environment: ReadonlyArray<string>, store: string): string | undefined =>
   environment.includes(`AGENTD_STORE=${store}`)
     ? environment.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
@@ -335,10 +343,10 @@ export const runIn = (environment: ReadonlyArray<string>, store: string): string
 
 const entries = (mark: Mark) => Object.entries(environmentOf(mark)).map(([name, value]) => `${name}=${value}`)
 
-/** Number of concurrent reads: each is a few short waits on the thread pool. */
+/** How many processes are read at the same time. Each read is a few short waits on the thread pool. */
 const READERS = 8
 
-/** Creates the service for systems on which a table of all processes can be read. */
+/** Creates the service for systems on which all processes can be listed. */
 const over = ({ environment, isAlive, process, self, signal, since, snapshot }: Machine): ProcessTree["Service"] => {
   const search = Effect.fnUntraced(function* (table: ReadonlyArray<Process>, quarry: Quarry) {
     const marks = entries(quarry)
@@ -348,7 +356,7 @@ const over = ({ environment, isAlive, process, self, signal, since, snapshot }: 
     const isKin = new Set(kin.members.map(({ pid }) => pid))
     const byPid = new Map(table.map((process) => [process.pid, process]))
     const processOf = (pid: number) => byPid.get(pid) ?? process?.(pid)
-    // reading environments is slow: skip processes that are older than the run's first process, and known kin
+    // reading environments is slow: skip processes that are older than the run's first process, and those already found
     const mayBe = (one: Process) =>
       !isKin.has(one.pid) &&
       (root === undefined || (one.start >= root.start && !isOther(one, processOf, root, [self, starter])))
@@ -369,8 +377,8 @@ const over = ({ environment, isAlive, process, self, signal, since, snapshot }: 
   })
 
   /**
-   * Whether no process of a run is left. Checks only processes that started since the run's first process. They include
-   * all processes of the run and the leaders of their groups and sessions. If a process is left, `find` lists it.
+   * Whether all processes of a run have ended. Checks only processes that started since the run's first process: these
+   * include all processes of the run and the leaders of their groups and sessions. If one is left, `find` lists it.
    */
   const isOver = Effect.fnUntraced(function* (quarry: Quarry) {
     const { anchor, births, root } = quarry
@@ -398,8 +406,8 @@ const over = ({ environment, isAlive, process, self, signal, since, snapshot }: 
 }
 
 /**
- * Service for other systems. There, only the group that the root leads can be checked. The group is represented as one
- * member with a negative pid.
+ * Service for other systems. There, only the process group of the run's first process can be checked. It is represented
+ * as one process with a negative pid.
  */
 const viaGroup = ((): ProcessTree["Service"] => {
   const lives: Alive = ({ pid }) => {

@@ -2,8 +2,8 @@
  * ProcessUse: the memory, tasks and disk use of processes, read from Linux' /proc.
  *
  * Guarantees: A process that vanishes while it is read counts as 0. `memoryOf` counts shared memory once if the kernel
- * reports it. `memoryOf` is slower than the estimate in `Use`, which is never lower than the real use. A read that
- * blocks on a stuck process is abandoned.
+ * reports it. `memoryOf` is slower than the estimate in `Use`, which is never too low. If a process is stuck and a read
+ * blocks, the read is abandoned.
  */
 import { Duration, Effect } from "effect"
 import * as fs from "node:fs"
@@ -13,7 +13,7 @@ const KB = 1024
 
 const textOf = (file: string): string => attempt(() => fs.readFileSync(file, "latin1")) ?? ""
 
-/** Returns the number after a name at the beginning of a line, or 0 if there is none. */
+/** Returns the number after a name at the beginning of a line; 0 if there is none. */
 const figure = (text: string, name: string): number => {
   const at = `\n${text}`.indexOf(`\n${name}:`)
   const found = at < 0 ? 0 : Number.parseInt(text.slice(at + name.length + 1), 10)
@@ -23,15 +23,15 @@ const figure = (text: string, name: string): number => {
 export interface Use {
   readonly tasks: number
   /**
-   * Bytes of the process's private memory, including swap, plus all its shared memory. The sum over several processes
-   * is too high if they share memory.
+   * Size of the process's private memory, including swap, plus all its shared memory, bytes. If several processes share
+   * memory, the sum of their estimates is too high.
    */
   readonly estimate: number
-  /** Bytes of private memory, including swap. */
+  /** Size of private memory, including swap, bytes. */
   readonly own: number
 }
 
-/** Takes about 20 µs. */
+/** Reads the use of a process. Takes about 20 µs. */
 export const of = (pid: number): Use => {
   const text = textOf(`/proc/${pid}/status`)
   const own = (figure(text, "RssAnon") + figure(text, "VmSwap")) * KB
@@ -40,7 +40,7 @@ export const of = (pid: number): Use => {
 
 const ANSWER_WITHIN = Duration.seconds(2)
 
-/** Bytes of a process's memory, with its proportional share of shared memory. Undefined: the value cannot be read. */
+/** Memory of a process with its proportional part of shared memory, bytes; undefined if this cannot be read. */
 const proportional = (pid: number): Effect.Effect<number | undefined> =>
   Effect.tryPromise(() => fs.promises.readFile(`/proc/${pid}/smaps_rollup`, "latin1")).pipe(
     Effect.timeout(ANSWER_WITHIN),
@@ -50,7 +50,7 @@ const proportional = (pid: number): Effect.Effect<number | undefined> =>
 
 const READERS = 8
 
-/** Bytes of memory of all the processes, with shared memory counted once. */
+/** Memory of all the processes, bytes. Shared memory is counted once. */
 export const memoryOf = (pids: ReadonlyArray<number>): Effect.Effect<number> =>
   Effect.map(
     Effect.forEach(pids, (pid) => Effect.map(proportional(pid), (share) => share ?? of(pid).own), {
@@ -59,11 +59,14 @@ export const memoryOf = (pids: ReadonlyArray<number>): Effect.Effect<number> =>
     (shares) => shares.reduce((sum, share) => sum + share, 0)
   )
 
-/** Bytes written by the processes, and by their ended children that they have waited for. */
+/**
+ * How many bytes the processes have written, together with their children that have ended and that they have waited
+ * for.
+ */
 export const writtenBy = (pids: ReadonlyArray<number>): number =>
   pids.reduce((sum, pid) => sum + figure(textOf(`/proc/${pid}/io`), "wchar"), 0)
 
-/** Bytes on disk of deleted files that the processes still hold open. */
+/** Disk space of deleted files that the processes still hold open, bytes. */
 export const namelessOf = (pids: ReadonlyArray<number>): number => {
   const files = new Map<string, number>()
   for (const pid of pids) {

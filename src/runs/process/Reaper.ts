@@ -1,18 +1,18 @@
 /**
  * Reaper: ends all runs if the daemon dies, even by SIGKILL and without a restart.
  *
- * The reaper is one POSIX shell per daemon, in its own session. It blocks in a read of a pipe that the daemon holds
- * open, so it only costs memory while idle. It starts with the first run: a daemon whose runs are all held by the
+ * The reaper is one POSIX shell per daemon, in its own session. It waits in a read of a pipe that the daemon holds
+ * open, so while idle it needs only memory. It starts with the first run: a daemon whose runs are all held by the
  * keeper has no reaper, and starts without the fork. The daemon writes `+ run` before it starts a run's program, and `-
- * run` when the whole run is gone. The end of the pipe means that the daemon is gone. Then the reaper ends every
+ * run` when all processes of the run have ended. If the pipe ends, the daemon has died. Then the reaper ends every
  * process of the runs it knows (SIGTERM, grace, SIGKILL until none is left) and exits. It exits at once if it knows no
  * runs.
  *
- * Guarantees: `add` returns when the kernel has the line, so a later crash cannot lose the run. Only runs of this
+ * Guarantees: `add` returns when the line is in the pipe, so a later crash cannot lose the run. Only runs of this
  * daemon are ended, never one that the next daemon has started. A reaper that dies is replaced and gets all runs again.
  *
- * Finds processes as ProcessTree does: by mark, parent, group, session. Without /proc it finds none. Ignores SIGTERM: a
- * service manager that stops the whole control group must not end it before the daemon.
+ * Finds processes as ProcessTree does: by mark, parent, group, session. Without /proc it finds none. The reaper ignores
+ * SIGTERM: a service manager that stops the whole control group must not end the reaper before the daemon.
  */
 import { Context, Duration, Effect, Latch, Layer, type Scope } from "effect"
 import { spawn } from "node:child_process"
@@ -86,7 +86,7 @@ done
 `
 
 export interface ReaperConfig {
-  /** Id of the store whose runs are reaped: `AGENTD_STORE` in their environment. */
+  /** Id of the store whose runs are ended: `AGENTD_STORE` in their environment. */
   readonly store: string
   /** Grace period from SIGTERM to SIGKILL. */
   readonly grace: Duration.Input
@@ -97,15 +97,15 @@ export class Reaper extends Context.Service<
   {
     /** Registers a run. Call this before the run's program is started. */
     readonly add: (runId: string) => Effect.Effect<void>
-    /** Unregisters a run. Call this when no process of the run is left. */
+    /** Removes a run. Call this when all processes of the run have ended. */
     readonly remove: (runId: string) => Effect.Effect<void>
-    /** The shell's pid; undefined before the first run. */
+    /** Pid of the shell; undefined before the first run. */
     readonly pid: Effect.Effect<number | undefined>
   }
 >()("agentd/backends/Reaper") {
   static readonly layer = (config: ReaperConfig) => Layer.effect(Reaper, make(config))
 
-  /** Reaps nothing: for systems without /proc, and for tests whose daemon does not die. */
+  /** A reaper that does nothing: for systems without /proc, and for tests in which the daemon does not die. */
   static readonly layerNone = Layer.succeed(Reaper, {
     add: () => Effect.void,
     remove: () => Effect.void,
@@ -122,7 +122,7 @@ const startShell = ({ store, grace }: ReaperConfig) => {
   const shell = spawn("/bin/sh", ["-c", SCRIPT, "agentd-reaper", store, String(tenths)], {
     detached: true,
     cwd: "/",
-    // contains no mark of an outer agentd: the reaper must not belong to a run of that agentd
+    // the environment contains no mark of an outer agentd: the reaper must not belong to one of that agentd's runs
     env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
     stdio: ["pipe", "ignore", "ignore"]
   })
@@ -132,7 +132,7 @@ const startShell = ({ store, grace }: ReaperConfig) => {
   return { pid: shell.pid, stdin: shell.stdin, ended, unref: () => shell.unref() }
 }
 
-/** Returns when the kernel has the lines, or when the reaper is gone. */
+/** Writes lines to the reaper. Returns when they are in the pipe, or when the reaper has ended. */
 const write = (pipe: Writable, lines: string) =>
   Effect.callback<void>((resume) => {
     if (pipe.destroyed || lines === "") return resume(Effect.void)
@@ -145,10 +145,10 @@ const make = Effect.fnUntraced(function* (
   const runs = new Set<string>()
   let current: ReturnType<typeof startShell> | undefined
   const wanted = Latch.makeUnsafe(false)
-  /** Opened when the first reaper knows all runs. */
+  /** Open when the first reaper knows all runs. */
   const told = Latch.makeUnsafe(false)
 
-  /** Runs a single reaper: starts it, sends it all runs, and waits for its end. */
+  /** Starts one reaper, sends it all runs, and waits until it ends. */
   const one = Effect.acquireUseRelease(
     Effect.sync(() => (current = startShell(config))),
     (shell) =>

@@ -11,7 +11,7 @@ import type { Outcome } from "../Outcome.ts"
 
 export interface Limited {
   readonly runId: string
-  /** Undefined for a check of a goal, because a check has no home folder. */
+  /** The agent's name; undefined for a check of a goal, because a check has no home folder. */
   readonly agent?: string
   readonly cwd: string
   readonly limits?: LimitsConfig | undefined
@@ -23,7 +23,7 @@ export interface Passed {
   readonly most: number
 }
 
-/** Formats the message for the user, in one line. `whose`: the owner of the limits. Pure. */
+/** Formats the message for the user, in one line. `whose`: whose limits they are. Pure. */
 export const sentence = ({ limit, most, used }: Passed, whose = "of the agent"): string => {
   switch (limit) {
     case "memory":
@@ -44,7 +44,7 @@ export const sentence = ({ limit, most, used }: Passed, whose = "of the agent"):
   }
 }
 
-/** Exceeding a limit counts as an error of the agent. */
+/** Outcome of a run that exceeded a limit, which counts as an error of the agent. */
 export const outcomeOf = (passed: Passed): Outcome => ({ _tag: "Error", detail: sentence(passed) })
 
 export interface RunLimits {
@@ -54,7 +54,7 @@ export interface RunLimits {
    */
   readonly passed: (run: Limited) => Effect.Effect<Passed>
   readonly held: boolean
-  /** Text for the user: how limits are enforced, or why they are not. */
+  /** Describes for the user how limits are enforced, or why they are not. */
   readonly how: string
 }
 

@@ -1,12 +1,12 @@
 /**
- * RunProcess: one marked process of a run, with all processes that it starts.
+ * RunProcess: one process of a run (with the run's mark), and all processes that it starts.
  *
  * If the backend requests it, the keeper holds the process, and a process that an earlier daemon left is resumed. Every
  * other process is the daemon's child, which the reaper ends if the daemon dies.
  *
  * Guarantees: The process leads its own session and process group. Its environment has the run's mark. The reaper knows
  * the run before the process is started. Its output is always read, so a full pipe never blocks it. `ended` completes
- * only when every process of the run is gone. Closing the scope ends all processes, waits for their end, and cannot
+ * only when all processes of the run have ended. Closing the scope ends all processes, waits for their end, and cannot
  * fail. Exception: a daemon that leaves its runs to the next daemon does not end them.
  */
 import { Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
@@ -21,16 +21,16 @@ import * as ProcessTable from "./ProcessTable.ts"
 import { environmentOf, type Mark, type ProcessesSurvived, ProcessTree, type Quarry } from "./ProcessTree.ts"
 import { Reaper } from "./Reaper.ts"
 
-/** The program to start; the mark is added to its environment. */
+/** The program to start; the run's mark is added to its environment. */
 export interface RunProcessSpec extends Mark, Program {
   /**
    * True for an additional process of a run that has begun. The process has the run's mark, so it ends with the run at
    * the latest. Ending this process alone ends only processes that belong to it by parent, group or session.
    */
   readonly part?: boolean | undefined
-  /** If true, the keeper holds the process if there is a keeper, so the next daemon can resume it. */
+  /** If true and there is a keeper, the keeper holds the process, so that the next daemon can resume it. */
   readonly keeps?: boolean | undefined
-  /** Number of this process among the run's own processes, which run one after the other. Default 1. */
+  /** Number of this process among the run's own processes, which run one after another. By default 1. */
   readonly count?: number | undefined
   /** If true, resumes a process that an earlier daemon has left. */
   readonly takesUp?: boolean | undefined
@@ -40,46 +40,47 @@ export interface RunProcessSpec extends Mark, Program {
 
 export interface RunProcess {
   readonly pid: number
-  /** Set for a resumed process: its output is read again from its beginning or its last checkpoint. */
+  /** Set for a process that was resumed: its output is read again from its beginning or from its last checkpoint. */
   readonly before: KeptProcess.Before | undefined
   /** True if the process survives the daemon. */
   readonly isKept: boolean
   /** Whether enough output was written since the last checkpoint to make a new one. */
   readonly isDue: (out: number, err: number) => boolean
-  /** Stores `point` as the checkpoint from which the next daemon reads. */
+  /** Stores `point` as the checkpoint from which the next daemon reads the output. */
   readonly keep: (point: Point) => Effect.Effect<void>
   readonly stdout: Pipe
   readonly stderr: Pipe
-  /** Needs `keepInput`. Like `write` of ChildProcess. */
+  /** Writes to the input, like `write` of ChildProcess. Requires `keepInput`. */
   readonly write: (text: string, note?: string) => Effect.Effect<void>
   /** Closes the input. The process can still read what was written before. */
   readonly closeInput: Effect.Effect<void>
   /** Exit status of the first process. Other processes of the run may still be running. */
   readonly exited: Effect.Effect<ExitStatus>
   /**
-   * Completes when the whole run is gone. Processes that the first one leaves behind are ended after the grace period.
+   * Completes when all processes of the run have ended. Processes that the first one leaves behind are ended after the
+   * grace period.
    */
   readonly ended: Effect.Effect<void, ProcessesSurvived>
-  /** Begins to end the run: SIGTERM, grace period, SIGKILL. `ended` reports the completion. */
+  /** Begins to end the run: SIGTERM, grace period, SIGKILL. `ended` completes when this is done. */
   readonly interrupt: Effect.Effect<void>
   /** Sends SIGKILL to all processes, now. */
   readonly kill: Effect.Effect<void>
   /**
-   * Ends the processes that the run started in the last `ms` milliseconds, unless they end soon by themselves. Returns
-   * the commands of the processes that it ended.
+   * Ends the processes that the run started in the last `ms` milliseconds, unless they end by themselves shortly.
+   * Returns the commands of the processes that it ended.
    */
   readonly endBegun: (ms: number) => Effect.Effect<ReadonlyArray<string>, ProcessesSurvived>
 }
 
-/** How long a program may take to end the processes of a stopped call by itself. */
+/** How long a program may take to end the processes of a call that was stopped. */
 const BY_ITSELF = "3 seconds"
-/** Maximum characters of a command in a report. */
+/** Maximum length of a command in a report, characters. */
 const MAX_COMMAND = 200
 
-/** How long an open pipe can stay silent after all known processes of a run are gone. */
+/** How long a pipe can stay open without output after all known processes of a run have ended. */
 const HELD_LIMIT = "1 second"
 
-/** If an unknown process holds the pipe open, reading ends with the run. */
+/** Reads a pipe. If an unknown process holds the pipe open, reading ends with the run. */
 export const drain = Effect.fnUntraced(function* (
   pipe: Pipe,
   ended: Effect.Effect<unknown, unknown>,
@@ -92,8 +93,8 @@ export const drain = Effect.fnUntraced(function* (
 
 /**
  * Like `drain`, but by lines of at most `limit` characters. `take` gets the lines of each chunk with their positions,
- * and the rest at the end. `size`: bytes up to the chunk's end. `whole`: bytes up to the end of the last line,
- * undefined within a long line.
+ * and the rest at the end. `size`: number of bytes up to the end of the chunk. `whole`: number of bytes up to the end
+ * of the last line; undefined within a long line.
  */
 export const drainPlaced = Effect.fnUntraced(function* (
   pipe: Pipe,
@@ -106,11 +107,11 @@ export const drainPlaced = Effect.fnUntraced(function* (
   yield* take(splitter.end(), splitter.size, undefined)
 })
 
-/** Adds places to events whose output ends at `end`. `count`: the program's number. */
+/** Adds positions to events whose output ends at `end`. `count`: the program's number in its run. */
 export const placed = (events: ReadonlyArray<RunEvent>, count: number, end: number): ReadonlyArray<RunEvent> =>
   events.map((event, index) => ({ ...event, place: { out: [count, end, index + 1] } }))
 
-/** `count`: the program's number. */
+/** Events for lines of standard error. `count`: the program's number in its run. */
 export const errorsOf = (
   { isKept }: Pick<RunProcess, "isKept">,
   count: number,
@@ -122,7 +123,7 @@ export const errorsOf = (
   })
 
 /**
- * Waits until every process of the run is gone. Returns an error outcome if a process could not be ended, otherwise
+ * Waits until all processes of the run have ended. Returns an error outcome if a process could not be ended, otherwise
  * undefined.
  */
 export const survival = ({ ended }: Pick<RunProcess, "ended">): Effect.Effect<Outcome | undefined> =>
@@ -171,14 +172,13 @@ export const make = Effect.fnUntraced(function* (
     const name = KeptProcess.nameOf(spec.runId, spec.count ?? 1)
     const left = spec.takesUp === true ? yield* KeptProcess.take(name) : undefined
     const kept = left ?? (spec.keeps === true ? yield* KeptProcess.start(name, program) : undefined)
-    // The next daemon could start this part again. If the keeper exists but cannot hold the part, the part is not
-    // started.
+    // the next daemon could start this part again, so if there is a keeper that cannot hold it, it is not started
     if (!known && spec.keeps === true && kept === undefined && (yield* keeper.isThere)) return yield* notHeld
     const isReaped = known && kept === undefined
     const forget = isReaped ? reaper.remove(spec.runId) : Effect.void
     if (isReaped) yield* reaper.add(spec.runId)
     const child = kept ?? (yield* Effect.onError(spawn(program), () => forget))
-    // run ids contain no blank, so this id matches no mark
+    // run ids contain no space, so no mark is equal to this id
     const quarry: Quarry = {
       store: spec.store,
       runId: known ? spec.runId : `part of ${spec.runId}`,
@@ -188,16 +188,16 @@ export const make = Effect.fnUntraced(function* (
       seen: new Map()
     }
     const stop = Deferred.makeUnsafe<void>()
-    // Not bound to a scope: once begun, the ending runs to completion even if its callers are interrupted. Its duration
-    // is bounded.
+    // not bound to a scope: once begun, the processes are ended even if all callers are interrupted; this takes a
+    // limited time
     const ending = yield* Deferred.await(stop).pipe(
       Effect.raceFirst(child.exited),
-      // if the exit status is unknown, the keeper did not end the anchor
+      // if the exit status is unknown, the keeper has not ended the anchor
       Effect.flatMap((exit) => {
         const isKnown = exit !== undefined && (exit.code !== null || exit.signal !== null)
         return tree.terminate(isKnown ? { ...quarry, anchor: kept?.anchor } : quarry, spec.grace)
       }),
-      // A search no longer finds the process, but this daemon may still have to reap it.
+      // a search no longer finds the process, but this daemon may still have to reap it
       Effect.andThen(child.exited),
       Effect.ensuring(forget),
       Effect.forkDetach({ startImmediately: true })
@@ -229,7 +229,7 @@ export const make = Effect.fnUntraced(function* (
     ended: Fiber.join(ending),
     interrupt: Effect.asVoid(stop),
     kill: tree.kill(quarry),
-    // stops waiting when the run ends, since everything ends with it
+    // stop waiting when the run ends, because everything ends with it
     endBegun: (ms) => Effect.raceFirst(endBegun(tree, quarry, spec, ms), Effect.as(Fiber.await(ending), []))
   }
 })

@@ -25,11 +25,14 @@ import { type Limited, type Passed, RunLimits } from "./RunLimits.ts"
 import * as TreeGrowth from "./TreeGrowth.ts"
 
 const LOOK_EVERY = "1 second"
-/** Maximum time in ms by which a file's time can be earlier than the clock. */
+/** How much earlier than the clock a file's time can be, ms. */
 const COARSE = 20
-/** Age in ticks. An older process without our mark will never get the mark, because it started its program long ago. */
+/**
+ * Age in ticks. If an older process does not have agentd's mark, it never will, because it started its program long
+ * ago.
+ */
 const SETTLED = 200
-/** Number of concurrent reads: each is a few short waits on the thread pool. */
+/** How many processes are read at the same time. Each read is a few short waits on the thread pool. */
 const READERS = 8
 
 interface Watched {
@@ -41,13 +44,13 @@ interface Watched {
   written: TreeGrowth.Written
 }
 
-/** The nearest nice value for a CPU weight from the config. A weight of 100 is an equal share. */
+/** The nice value that is nearest to a CPU weight in the config. A weight of 100 is an equal share. */
 const niceOf = (weight: number): number =>
   Math.max(0, Math.min(19, Math.round(Math.log(100 / weight) / Math.log(1.25))))
 
 class Watch {
   private readonly runs = new Set<Watched>()
-  /** Old processes without our mark, by pid and start time. */
+  /** Old processes without agentd's mark: start times by pid. */
   private strangers = new Set<string>()
   private readonly options: Options
   private readonly tree: ProcessTree["Service"]
@@ -117,7 +120,7 @@ class Watch {
 
   /**
    * Finds processes with a mark that are not yet known to belong to a run. Returns their pids by run id. Checks all
-   * processes, because a run can be older than its watch, for example if an earlier daemon started it.
+   * processes, because a run can be older than this watch, for example if an earlier daemon started it.
    */
   private readonly marked = Effect.fnUntraced({ self: this }, function* (this: Watch, table: ReadonlyArray<Process>) {
     const settled = ProcessTable.ticksNow() - SETTLED
@@ -144,13 +147,13 @@ class Watch {
     const written = yield* TreeGrowth.again(watched.written, limits.disk, [...seen.keys()])
     watched.written = written
     if (written.bytes <= limits.disk) return
-    // a run that started since the last check may have written the data
+    // the data may have been written by a run that started since the last check
     yield* this.find
     const sharing = written.inFirst > limits.disk / 2 ? this.sharing(watched) : [watched]
     const writer = mostWritten(sharing)
     if (writer === undefined) return
     yield* Fiber.join(yield* this.end(writer, { limit: "disk", used: written.bytes, most: limits.disk }))
-    // the files of the ended run must not count for the other runs
+    // files of a run that was ended must not count for the other runs
     for (const other of sharing) other.written = yield* TreeGrowth.fromNow(other.written.folders)
   })
 
@@ -159,7 +162,10 @@ class Watch {
     return [...this.runs].filter(({ run }) => within(cwd, run.cwd) || within(run.cwd, cwd))
   }
 
-  /** Ends a run. Reports the exceeded limit first, so that errors of the ending processes are not reported instead. */
+  /**
+   * Ends a run. Reports the exceeded limit first, so that errors that the ending processes cause are not reported
+   * instead.
+   */
   private readonly end = Effect.fnUntraced({ self: this }, function* (this: Watch, watched: Watched, passed: Passed) {
     this.runs.delete(watched)
     yield* Deferred.succeed(watched.passed, passed)
@@ -169,7 +175,7 @@ class Watch {
   })
 }
 
-/** Updates the processes of a run, and sets the nice value of new ones. */
+/** Updates the list of a run's processes, and sets the nice value of new ones. */
 const gather = ({ limits, seen }: Watched, table: ReadonlyArray<Process>, marked: ReadonlyArray<number>): void => {
   const known = table.filter(({ pid, start }) => seen.get(pid) === start).map(({ pid }) => pid)
   const { members } = membersOf(table, [...known, ...marked], process.pid)
@@ -187,9 +193,9 @@ const renice = (pid: number, nice: number) => {
   }
 }
 
-/** Returns the limit of tasks or memory that the processes exceed in total. Undefined: they exceed none. */
+/** Returns the limit of tasks or memory that the processes together exceed; undefined if they exceed none. */
 const passedBy = Effect.fnUntraced(function* (pids: ReadonlyArray<number>, limits: LimitsConfig) {
-  // the processes of a fork bomb are not measured one by one
+  // the processes of a fork bomb are too many to be measured one by one
   const uses = pids.length > limits.tasks ? [] : pids.map(ProcessUse.of)
   const tasks = uses.reduce((sum, use) => sum + use.tasks, 0) || pids.length
   if (tasks > limits.tasks) return { limit: "tasks", used: tasks, most: limits.tasks } satisfies Passed
@@ -198,16 +204,19 @@ const passedBy = Effect.fnUntraced(function* (pids: ReadonlyArray<number>, limit
   return memory > limits.memory ? ({ limit: "memory", used: memory, most: limits.memory } satisfies Passed) : undefined
 })
 
-/** For runs that share a folder, nothing else shows which one filled it. */
+/**
+ * Of runs that share a folder, the one whose processes have written most: nothing else shows which run filled the
+ * folder.
+ */
 const mostWritten = (runs: ReadonlyArray<Watched>): Watched | undefined => {
   const written = runs.map(({ seen }) => ProcessUse.writtenBy([...seen.keys()]))
   return runs[written.indexOf(Math.max(...written))]
 }
 
 export interface Options {
-  /** Id of the store whose runs are watched: `AGENTD_STORE` in their environment. */
+  /** Id of the store whose runs are checked: `AGENTD_STORE` in their environment. */
   readonly store: string
-  /** Folder that contains the home folders of confined agents. Runs write there, too. */
+  /** Folder with the home folders of confined agents, because runs write there, too. */
   readonly homes: string
 }
 

@@ -1,10 +1,10 @@
 /**
- * TreeGrowth: measures by how many bytes some folders have grown since a start time, from their files and from the
- * disk's usage.
+ * TreeGrowth: measures by how many bytes some folders have grown since a start time. It uses the sizes of the files and
+ * the used space of the disk.
  *
  * Guarantees: No link is followed and no other disk is entered. A file with several names counts once. A file that
- * vanishes during the walk is not counted. Other fibers can run during a walk. No list of files is stored between two
- * walks. Unless the disk grows, walks take 1 % of the time.
+ * disappears during the walk through the folders is not counted. Other fibers can run during a walk. No list of files
+ * is stored between two walks. If the disk does not fill, walks take 1 % of the time.
  */
 import { Clock, Duration, Effect } from "effect"
 import * as fs from "node:fs"
@@ -13,20 +13,20 @@ import { attempt } from "../../config/Attempt.ts"
 import * as Monotonic from "../../core/supervision/Monotonic.ts"
 import * as ProcessUse from "./ProcessUse.ts"
 
-/** Number of files that are checked before other fibers get their turn. */
+/** How many files are checked before other fibers can run. */
 const BATCH = 128
 const MAX_FILES = 3_000_000
 const BLOCK = 512
-/** Minimum pause between two walks: in ms, and as a multiple of the last walk's duration. */
+/** Minimum pause between two walks: a time in ms, and a multiple of the last walk's duration. */
 const WALK_EVERY = 30_000
 const WALK_SHARE = 100
-/** Disk growth below this fraction of the limit does not cause a walk. */
+/** If the disk has grown by less than this fraction of the limit, no walk is made. */
 const LEAST_GROWTH = 1 / 32
 const ANSWER_WITHIN = Duration.seconds(2)
 
 const statOf = (file: string): fs.Stats | undefined => attempt(() => fs.lstatSync(file))
 
-/** Reads the names in a folder one at a time, because a folder can contain millions. */
+/** Reads the names in a folder one by one, because a folder can contain millions. */
 function* namesIn(folder: string): Generator<string> {
   let open: fs.Dir | undefined
   try {
@@ -58,7 +58,8 @@ export const walk = Effect.fnUntraced(function* (folder: string, visit: (file: s
 
 /**
  * Measures the bytes of files that were created since `since` (ms since the epoch), and of older files that were
- * changed since then. Each file counts with its whole size. The walk ends when the created files exceed `enough`.
+ * changed since then. Each file counts with its whole size. The walk ends when the created files have more than
+ * `enough` bytes.
  */
 const measure = Effect.fnUntraced(function* (folder: string, since: number, enough: number) {
   const several = new Set<number>()
@@ -74,7 +75,7 @@ const measure = Effect.fnUntraced(function* (folder: string, since: number, enou
   return { made, changed }
 })
 
-/** Bytes in use on each disk, by device number. */
+/** Number of bytes in use on each disk, by device number. */
 type Disks = ReadonlyMap<number, number>
 
 /**
@@ -96,26 +97,26 @@ const diskOf = (folder: string): Effect.Effect<readonly [device: number, used: n
 const disksOf = (folders: ReadonlyArray<string>): Effect.Effect<Disks> =>
   Effect.map(Effect.forEach(folders, diskOf), (disks) => new Map(disks.filter((disk) => disk !== undefined)))
 
-/** Bytes by which the disks have grown since `before`. */
+/** By how many bytes the disks have grown since `before`. */
 const grown = (before: Disks, now: Disks): number =>
   [...now].reduce((sum, [device, used]) => sum + Math.max(0, used - (before.get(device) ?? used)), 0)
 
-/** Growth of some folders since a start time, as of the last walk. */
+/** How much some folders have grown since a start time, according to the last walk. */
 export interface Written {
   readonly folders: ReadonlyArray<string>
-  /** Start time, in ms since the epoch. */
+  /** Start time, ms since the epoch. */
   readonly since: number
-  /** The disks of the folders at the start, and at the last walk. */
+  /** State of the folders' disks at the start, and at the last walk. */
   readonly before: Disks
   readonly walked: Disks
   readonly bytes: number
   /** The part of `bytes` that is in the first folder. */
   readonly inFirst: number
-  /** Latest time of the next walk, in ms of the monotonic clock. */
+  /** When the next walk is due at the latest, ms on the monotonic clock. */
   readonly due: number
 }
 
-/** `coarse`: how many ms a file's time may be earlier than the clock. */
+/** Starts the measurement now. `coarse`: how much earlier than the clock a file's time can be, ms. */
 export const fromNow = Effect.fnUntraced(function* (folders: ReadonlyArray<string>, coarse = 0) {
   const since = (yield* Clock.currentTimeMillis) - coarse
   const due = (yield* Monotonic.now) + WALK_EVERY

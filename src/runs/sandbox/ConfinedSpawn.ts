@@ -2,15 +2,15 @@
  * ConfinedSpawn: starts the programs of a run either directly or confined, as the `sandbox` setting of its backend
  * says. The terminals of an ACP agent are in the same sandbox.
  *
- * A confined run sees its workspace, and a home folder that is stored for the agent. It sees the files of the user's
- * home that its config shares, the socket to the daemon, and the program that uses this socket (agentd mcp). From the
- * daemon's environment it gets only variables without secrets and sockets, and those that its config names. Its network
+ * A confined run sees its workspace, and a home folder that is kept for the agent. It sees the files in the user's home
+ * that its config shares, the socket to the daemon, and the program that uses this socket (agentd mcp). Of the daemon's
+ * environment variables, it gets only those without secrets and sockets, and those that its config names. Its network
  * is the machine's, or the gateway to its model, or none.
  *
- * Guarantees: If a sandbox is required and none works, nothing starts. A key that the gateway adds is in no variable,
- * argument or file that the run sees; they contain only a placeholder. The route of the gateway and the folder of its
- * socket exist as long as the scope. `look` makes the same decisions and reports how a run would be confined, but
- * creates nothing.
+ * Guarantees: If a sandbox is required and none works, nothing starts. If the gateway adds a key, no variable, argument
+ * or file that the run sees contains that key; they contain only a placeholder. The route of the gateway and the folder
+ * of its socket exist as long as the scope. `look` makes the same decisions and reports how a run would be confined,
+ * but creates nothing.
  */
 import { Clock, Effect, type FileSystem, Option, Result, type Scope } from "effect"
 import { createHash } from "node:crypto"
@@ -40,7 +40,7 @@ export interface Provider {
   readonly baseUrl?: string | undefined
   readonly keyEnv?: string | undefined
   readonly keyFile?: string | undefined
-  /** If true and there is no key, the agent's own login, from a shared file, is sent to the provider. */
+  /** If true and there is no key, the provider gets the agent's own login, which is in a shared file. */
   readonly login?: boolean
 }
 
@@ -51,17 +51,17 @@ export interface EnclosureOptions {
   readonly spec: RunSpec
   /** Environment variables of an unconfined run. */
   readonly inherited: Environment
-  /** Names of variables to pass on in any case, except variables that contain a key which the gateway adds. */
+  /** Names of variables to pass on in any case, except variables with a key that the gateway adds. */
   readonly passEnv: ReadonlyArray<string> | undefined
   /** Variables that the run gets in any case. */
   readonly own: Environment
-  /** Files that agentd has made for the run. */
+  /** Files that agentd has created for the run. */
   readonly files?: ReadonlyArray<string> | undefined
   /** True if the keeper can hold the run's main program. */
   readonly keeps?: boolean
 }
 
-/** Returns the command and the enclosure options of a run, for a program that survives daemon restarts. */
+/** Returns the command of a run and the options for its confinement, for a program that survives daemon restarts. */
 export const outlined = (config: AcpBackend | ExecBackend, host: Host, spec: RunSpec) => {
   const [binary = "", ...args] = config.argv
   const options: EnclosureOptions = {
@@ -86,11 +86,11 @@ export interface Enclosed {
 export interface ConfinedSpawn {
   readonly confined: boolean
   readonly env: Environment
-  /** Reads the gateway's counts. Omitted: the gateway does not count. */
+  /** Reads the gateway's counts; omitted if the gateway does not count. */
   readonly passed?: PassedBy
   /**
-   * `cwd`: an absolute path. `part`: an additional program of a live run. It gets no mounts in the run's home, because
-   * the running programs could redirect such a mount at the same time.
+   * Starts a program. `cwd`: an absolute path. `part`: true for an additional program of a live run. This program gets
+   * no mounts in the run's home, because programs that already run could redirect such a mount meanwhile.
    */
   readonly start: (
     argv: Argv,
@@ -102,17 +102,17 @@ export interface ConfinedSpawn {
 const refused = (message: string, remedy: string, fatal = true): BackendError =>
   new BackendError({ message, remedy, fatal })
 
-/** Placeholder value for agents that require a key. */
+/** Placeholder that agents get in place of a key, because they require one. */
 export const NO_KEY = "held-by-agentd"
-/** Port on the loopback interface of the run's own network. */
+/** Port that a confined run uses for the gateway, on the loopback interface of its own network. */
 const PORT = 3128
 /**
- * Folder of the sockets within the sandbox. The folder is mounted instead of the socket, so that a newly bound socket
- * is visible.
+ * Folder of the gateway's sockets in the sandbox. The folder is mounted instead of the socket, so that a new socket is
+ * visible, too.
  */
 const SOCKETS = "/run/agentd"
 const SOCKET = "model.sock"
-/** Address of the gateway for a confined run. */
+/** URL at which a confined run reaches the gateway. */
 const CONFINED = { port: PORT, socket: `${SOCKETS}/${SOCKET}` }
 
 const short = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12)
@@ -144,7 +144,7 @@ const isRecord = (value: unknown): value is { readonly [name: string]: unknown }
 
 /**
  * Builds the config for Codex' adapter, which reads no URL from a variable. `before`: its existing config. `keyEnv`:
- * the variable with the key. Undefined: the agent uses a login.
+ * the variable with the key; undefined if the agent uses a login.
  */
 const codexConfig = (url: string, keyEnv: string | undefined, before = "{}"): string => {
   const parsed = Result.getOrElse(
@@ -161,8 +161,8 @@ const codexConfig = (url: string, keyEnv: string | undefined, before = "{}"): st
 }
 
 /**
- * Returns the variables that tell an agent its model's URL and the placeholder for a key. `own`: the agent's other
- * variables.
+ * Returns the environment variables that tell an agent the URL of its model and the placeholder for a key. `own`: the
+ * agent's other variables.
  */
 const variablesOf = (
   { api, keyEnv }: Provider,
@@ -200,11 +200,13 @@ const headersOf = (api: Provider["api"], key: string): { readonly [name: string]
   }
 }
 
-/** How a run reaches its model. `forwarder`: the beginning of its command. */
+/**
+ * How a run reaches its model. `forwarder`: beginning of the command that forwards connections to the gateway.
+ */
 interface Exit {
   readonly sockets: string
   readonly variables: Environment
-  /** Key that the gateway adds; undefined if there is none. */
+  /** The key that the gateway adds; undefined if there is none. */
   readonly key: string | undefined
   readonly forwarder: ReadonlyArray<string>
   readonly passed?: PassedBy
@@ -217,7 +219,7 @@ const keyOf = (provider: Provider, { host, spec }: EnclosureOptions) => {
   return login && !isSet ? Effect.succeed(undefined) : Effect.map(ProviderKey.read(place), ({ key }) => key)
 }
 
-/** `sockets`: folder of the gateway's sockets for the run. */
+/** How a run reaches its model through the gateway. `sockets`: folder of the gateway's sockets for the run. */
 const exitBy = (
   provider: Provider,
   sockets: string,
@@ -238,7 +240,7 @@ const noGateway = refused("there is no gateway to the model here", 'set "network
 
 const socketsOf = (gateway: string, { runId }: RunSpec) => path.join(gateway, short(runId))
 
-/** Finds a port of the machine's loopback interface that is free now. */
+/** Finds a port that is free now on the machine's loopback interface. */
 const freePort = Effect.callback<number, BackendError>((resume) => {
   const server = net.createServer()
   const fail = ({ message }: Error) =>
@@ -254,7 +256,7 @@ const freePort = Effect.callback<number, BackendError>((resume) => {
   })
 })
 
-/** The counts are empty if the gateway does not answer. */
+/** Reads the gateway's counts of a run. They are empty if the gateway does not answer. */
 const passedBy =
   (gateway: Gateway["Service"], runId: string): PassedBy =>
   (isOver) =>
@@ -264,8 +266,8 @@ const passedBy =
     )
 
 /**
- * Opens the run's route. `isFree`: true if the run is not confined. Its agent then uses its own key, and the gateway
- * only counts.
+ * Opens the run's route in the gateway. `isFree`: true if the run is not confined: its agent then uses its own key, and
+ * the gateway only counts.
  */
 const exitOf = Effect.fnUntraced(function* (provider: Provider, options: EnclosureOptions, isFree: boolean) {
   const { config, host, spec } = options
@@ -302,7 +304,10 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
   return isMetered ? { ...exit, passed: passedBy(gateway, spec.runId) } : exit
 })
 
-/** A program within node_modules needs its neighbours, so the whole node_modules is shared. */
+/**
+ * What must be shared to run a program. If it is in node_modules, this is all of node_modules, because it needs other
+ * packages there.
+ */
 const programOf = (file: string): string => {
   const modules = file.indexOf("/node_modules/")
   return modules < 0 ? file : file.slice(0, modules + "/node_modules".length)
@@ -327,7 +332,7 @@ const unconfined = ({ inherited, own }: EnclosureOptions): ConfinedSpawn => ({
   start: (argv, cwd) => Effect.succeed({ argv, cwd })
 })
 
-/** An unconfined run whose requests to the model go through the gateway, which counts tokens. */
+/** Prepares a run that is not confined, but whose requests to the model go through the gateway, which counts tokens. */
 const counted = Effect.fnUntraced(function* (options: EnclosureOptions, provider: Provider) {
   const { env, start } = unconfined(options)
   const exit = yield* exitOf(provider, options, true)
@@ -335,7 +340,7 @@ const counted = Effect.fnUntraced(function* (options: EnclosureOptions, provider
   const enclosure: ConfinedSpawn = {
     confined: false,
     env: { ...env, ...exit.variables },
-    // further programs inherit the variables that lead to the gateway
+    // further programs inherit the environment variables that lead to the gateway
     start: (argv, cwd, more) => (more?.part === true ? start(argv, cwd) : start([first, ...rest, ...argv], cwd)),
     ...(exit.passed === undefined ? {} : { passed: exit.passed })
   }
@@ -353,8 +358,9 @@ interface Quarters {
 }
 
 /**
- * Lists the files that the config shares. Files of the user's home appear at the same relative path in the run's home.
- * They are not shared if the gateway adds a key, because they can contain a login. A `part` gets no files in the home.
+ * Lists the files that the config shares. Files in the user's home have the same relative path in the run's home. They
+ * are not shared if the gateway adds a key, because they can contain a login. An additional program (`part`) gets no
+ * files in the home.
  */
 const sharedOf = ({ exit, home, options: { config, host } }: Quarters, part: boolean) => {
   const person = homeOf(host.environment)
@@ -367,14 +373,14 @@ const sharedOf = ({ exit, home, options: { config, host } }: Quarters, part: boo
 }
 
 /**
- * Minimum length of a key that is searched for within a value. A shorter key must match exactly, because it could be
- * part of any text.
+ * Minimum length of a key that is searched as a part of a value. A shorter key must match the whole value, because it
+ * could occur in any text.
  */
 const LEAST_KEY = 12
 
 /**
- * Returns the variables that the config names. Variables that contain the gateway's key are left out, whatever their
- * names.
+ * Returns the environment variables that the config names, without those that contain the gateway's key, whatever their
+ * names are.
  */
 const handedOver = ({ host, passEnv }: EnclosureOptions, exit: Exit | undefined): Environment => {
   const { key = "" } = exit ?? {}
@@ -396,7 +402,7 @@ const environmentOf = (options: EnclosureOptions, home: string, exit: Exit | und
   TMPDIR: "/tmp"
 })
 
-/** Lists the files of the run's MCP servers that are outside the folders that the run can write. */
+/** Lists files that the run's MCP servers need and that are outside the folders that the run can write. */
 const serversOf = ({ home, options: { spec }, workspace }: Quarters): ReadonlyArray<string> =>
   Object.values(spec.mcp)
     .flatMap(({ files = [] }) => files.flatMap((file) => real(file) ?? []))
@@ -440,7 +446,7 @@ const startIn = (quarters: Quarters): ConfinedSpawn["start"] =>
     return { ...confined, cwd: place }
   })
 
-/** Network of a confined run: the machine's network, the gateway to one model, or none. */
+/** The network of a confined run: the machine's network, only the gateway to one model, or none. */
 type Way = "host" | Provider | "none"
 
 /** How a run will be confined, before anything is created for it. */
@@ -450,7 +456,7 @@ type Plan =
       readonly _tag: "Held"
       readonly mechanism: Exclude<Mechanism, { kind: "none" }>
       readonly workspace: string
-      /** Undefined: the home folder is removed when the run ends. */
+      /** Path of the agent's home folder; undefined if the home folder is removed when the run ends. */
       readonly home: string | undefined
       readonly way: Way
     }
@@ -499,11 +505,11 @@ const mechanismOf = (config: Confinement) =>
         Option.isSome(sandbox) ? sandbox.value.mechanism : Effect.succeed(NONE)
       )
 
-/** When the run is over, removes the set-gid bit from files that the run has left, and reports these files. */
+/** When the run is over, removes the set-gid bit from files that the run has left, and reports the files. */
 const sweeping = Effect.fnUntraced(function* ({ spec }: EnclosureOptions, folders: ReadonlyArray<string>) {
   const { isLeaving } = yield* Keeper
   const tell = yield* Left
-  // for a resumed run, the start time is unknown
+  // it is unknown when a resumed run started
   const since = spec.adopt === undefined ? yield* Clock.currentTimeMillis : 0
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
@@ -546,24 +552,27 @@ export const make = Effect.fnUntraced(function* (
 
 /** How a run would be confined, before it is started. */
 export interface View {
-  /** Null: the run is not confined. */
+  /** How the run is confined; null if it is not. */
   readonly held: {
     readonly by: "bubblewrap" | "namespaces"
-    /** Description for the user: the sandbox program and its limitations. */
+    /** Describes the sandbox program and its limitations for the user. */
     readonly note: string
     readonly mounts: ReadonlyArray<Mount>
     readonly network: "host" | "gateway" | "none"
-    /** URL of the model behind the gateway. Null: there is no gateway. */
+    /** URL of the model behind the gateway; null if there is no gateway. */
     readonly provider: string | null
     /** Whether the gateway adds a key. */
     readonly keyed: boolean
   } | null
-  /** Why the run is not confined although its config requests it. */
+  /** Why the run is not confined although its config asks for that. */
   readonly why: string | undefined
   readonly env: Environment
 }
 
-/** Fails if the run would not start. Creates nothing, and does not contact the gateway. */
+/**
+ * Returns how a run would be confined. Fails if the run would not start. Creates nothing, and does not contact the
+ * gateway.
+ */
 export const look = Effect.fnUntraced(function* (
   options: EnclosureOptions,
   mechanism: Mechanism,

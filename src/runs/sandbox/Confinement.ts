@@ -1,14 +1,15 @@
 /**
- * Confinement: the file system that a confined command sees, as a list of mounts.
+ * Confinement: the list of mounts that make up the file system of a confined command.
  *
- * An allow-list: the root is empty except for the listed mounts. Read-only: the system's programs and libraries, their
- * files in /etc, folders of programs and tool chains, git's settings. Private and discarded with the command: /tmp,
- * /run, and the home folder, unless one is stored for the run. Writable: the workspace, the stored home, and a git
- * folder that belongs to the agent (GitFolders). Anything else that a command needs is shared by name.
+ * The command sees only the listed mounts; the rest of the root is empty. Read-only: the system's programs and
+ * libraries, their files in /etc, folders with programs and tool chains, git's settings. Private and deleted after the
+ * command: /tmp, /run, and the home folder, unless one is kept for the run. Writable: the workspace, the home that is
+ * kept, and a git folder that belongs to the agent (GitFolders). Anything else that a command needs must be shared by
+ * name.
  *
  * Guarantees: A file that is not listed does not exist for the command. This includes sockets and the names of other
- * users. Hidden files are hidden within listed folders, too. No mount target is behind a link that an agent may have
- * left, and nothing is shared from a folder that an agent can write. Later mounts cover earlier ones, and both
+ * users. Hidden files are hidden within listed folders, too. The path of a mount target contains no link that an agent
+ * may have left, and nothing in a folder that an agent can write is shared. Later mounts cover earlier ones, and both
  * mechanisms (bubblewrap, namespaces) apply the same list in this order.
  */
 import { Schema } from "effect"
@@ -26,28 +27,28 @@ export interface Rules {
   readonly network: boolean
   /** Real paths of files and folders that the command must not see, wherever they are: agentd's state, keys. */
   readonly hidden: ReadonlyArray<string>
-  /** The daemon's environment, from which its home folder and its programs are determined. */
+  /** The daemon's environment, which says where its home folder and its programs are. */
   readonly environment: Environment
   /**
-   * Real path of a home folder that is stored for the run. Undefined: the home is empty, has the user's path, and is
-   * discarded.
+   * Real path of the home folder that is kept for the run. If undefined, the command gets an empty home at the user's
+   * path, which is deleted afterwards.
    */
   readonly home?: string | undefined
-  /** Further files and folders that the command can read, each with the path at which it sees them. */
+  /** Further files and folders that the command can read, each with its path inside the sandbox. */
   readonly shared?: ReadonlyArray<{ readonly source: string; readonly target: string }> | undefined
   /** True if the command continues after its parent has ended. */
   readonly outlives?: boolean
 }
 
 /**
- * `empty`: a private folder. `blank`: an empty file. `text`: a file with the content `source`. `link`: a link to the
- * path `source`.
+ * A mount. `empty`: a private folder. `blank`: an empty file. `text`: a file with the content `source`. `link`: a link
+ * to the path `source`.
  */
 export type Mount =
   | { readonly kind: "empty" | "blank"; readonly target: string }
   | { readonly kind: "readOnly" | "writable" | "link" | "text"; readonly source: string; readonly target: string }
 
-/** A mount cannot be made at its target without leading somewhere else. */
+/** A mount cannot be made: its target would be at another place than the path says. */
 export class MountRefused extends Schema.TaggedError<MountRefused>()("MountRefused", {
   message: Schema.String,
   remedy: Schema.String
@@ -56,10 +57,10 @@ export class MountRefused extends Schema.TaggedError<MountRefused>()("MountRefus
 /** Folders that can contain private files. The search for a git checkout stops at them. */
 const PRIVATE = ["/tmp", "/var/tmp", "/run", "/home", "/root", "/mnt", "/media"]
 
-/** Folders that are private for every user. */
+/** Folders of which every command gets its own. */
 const EMPTY = ["/tmp", "/var/tmp", "/run"]
 
-/** Folders of the system. If one is a link into /usr, it is a link in the sandbox, too. */
+/** Folders of the system. If one is a link into /usr, it is also a link in the sandbox. */
 const SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /run/current-system /run/opengl-driver".split(" ")
 
 /** Files in /etc that programs read. None of them contains keys or names of users. */
@@ -71,7 +72,7 @@ const ETC = `
   .trim()
   .split(/\s+/)
 
-/** Folders of programs and libraries that users install in their home. None of them contains keys. */
+/** Folders in the home where users install programs and libraries. None of them contains keys. */
 const TOOLS = `
   .local/bin .local/lib .local/share/mise .local/share/uv .local/share/pnpm .local/share/fnm .local/share/pipx
   .cargo/bin .cargo/registry .cargo/git .rustup go/bin go/pkg .nvm .fnm .volta .bun/bin .deno/bin .pyenv .rbenv
@@ -80,7 +81,7 @@ const TOOLS = `
   .trim()
   .split(/\s+/)
 
-/** Git settings that a commit needs, from the home folder. */
+/** Files in the home folder with git settings that a commit needs. */
 const SETTINGS = [".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"]
 
 const real = (file: string): string | undefined => attempt(() => fs.realpathSync(file))
@@ -95,7 +96,7 @@ const put = (kind: Exclude<Mount["kind"], "empty" | "blank">, source: string, ta
   target
 })
 
-/** Undefined: the user has no home folder, or it is `/`. */
+/** The user's home folder; undefined if there is none, or if it is `/`. */
 export const homeOf = (environment: Environment): string | undefined => {
   const home = environment["HOME"]
   const found = home === undefined || !path.isAbsolute(home) ? undefined : real(home)
@@ -112,7 +113,7 @@ const systemOf = (): ReadonlyArray<Mount> =>
     return source === undefined ? [] : [put("readOnly", source, name)]
   })
 
-/** Makes an /etc in which the agent sees only one user, itself, and one machine. */
+/** Creates an /etc in which the agent sees only one user (itself) and one machine. */
 const etcOf = (home: string, network: boolean): ReadonlyArray<Mount> => {
   const identity = `${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`
   const names = network ? [...ETC, "resolv.conf", "hosts"] : ETC
@@ -137,7 +138,7 @@ const toolsOf = (home: string, target: string): ReadonlyArray<Mount> =>
 /**
  * Returns the folder to mount for an entry of PATH. For a `bin` folder this is its parent, which contains libraries for
  * its programs. If the parent contains the home, or is a dot folder in the home, only the `bin` folder is mounted:
- * ~/.cargo contains a registry token, ~/.local keyrings. TOOLS lists what tools need from there.
+ * ~/.cargo contains a registry token, ~/.local keyrings. TOOLS lists the files there that tools need.
  */
 const programFolder = (folder: string, home: string | undefined): string => {
   const above = path.dirname(folder)
@@ -146,7 +147,7 @@ const programFolder = (folder: string, home: string | undefined): string => {
   return alone || isSetting || (home !== undefined && within(above, home)) ? folder : above
 }
 
-/** Lists the folders of PATH outside the system's folders. Omits folders that contain a secret or the home. */
+/** Lists the folders in PATH that are outside the system's folders, without those that contain a secret or the home. */
 const programsOf = ({ environment, hidden, workspace }: Rules, home: string | undefined): ReadonlyArray<Mount> =>
   (environment["PATH"] ?? "").split(":").flatMap((entry) => {
     const source = path.isAbsolute(entry) ? real(entry) : undefined
@@ -160,7 +161,9 @@ const programsOf = ({ environment, hidden, workspace }: Rules, home: string | un
 const gitOf = (git: GitFolders.GitFolders | undefined): ReadonlyArray<Mount> =>
   (git?.parts ?? []).map(({ kind, path }) => put(kind, path))
 
-/** Returns why this folder cannot be a workspace: it contains files that must be hidden. Undefined: it can be one. */
+/**
+ * Returns why this folder cannot be a workspace (it contains files that must be hidden); undefined if it can be one.
+ */
 export const objection = (workspace: string, environment: Environment): string | undefined => {
   const home = homeOf(environment)
   if (workspace === "/") return "it is the whole file system"
@@ -172,7 +175,7 @@ export const objection = (workspace: string, environment: Environment): string |
 }
 
 /**
- * Finds a link on the path to a mount target. An agent could have left it in an earlier run to redirect the mount:
+ * Finds a link in the path of a mount target. An agent could have left it in an earlier run to redirect the mount:
  * bubblewrap 0.8 followed one to `/oldroot/…` and created an empty file there.
  */
 const linkTo = ({ home, workspace }: Rules, target: string): string | undefined => {
@@ -193,7 +196,7 @@ const writableSource = ({ home, shared = [], workspace }: Rules): string | undef
     .map(({ source }) => source)
     .find((source) => within(workspace, source) || (home !== undefined && within(home, source)))
 
-/** Undefined: the mounts may be made. */
+/** Why the mounts must not be made; undefined if they may be made. */
 export const refusalOf = (rules: Rules, mounts: ReadonlyArray<Mount>): MountRefused | undefined => {
   const source = writableSource(rules)
   if (source !== undefined)
@@ -210,7 +213,7 @@ export const refusalOf = (rules: Rules, mounts: ReadonlyArray<Mount>): MountRefu
       })
 }
 
-/** Sorts outer mounts first, and drops mounts that an outer mount already shows. */
+/** Sorts mounts so that outer ones come first, and drops mounts that an outer mount already shows. */
 const apart = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> => {
   const kept: Array<Mount> = []
   for (const mount of mounts.toSorted((one, other) => one.target.length - other.target.length)) {
@@ -270,7 +273,7 @@ export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
   ])
 }
 
-/** Undefined: the mounts do not show the path. */
+/** Whether the mounts show a path read-only or writable; undefined if they do not show it. */
 export const shows = (mounts: ReadonlyArray<Mount>, file: string): "readOnly" | "writable" | undefined => {
   const top = mounts.findLast(({ target }) => within(target, file))
   if (top === undefined || !("source" in top) || top.kind === "link" || top.kind === "text") return undefined

@@ -3,14 +3,14 @@
  * new namespaces, in which it has root rights only over mounts.
  *
  * Arguments: $1 is the size of private folders, $2 the working directory, $3 and $4 the user id and group id. $5 to $7
- * are perl, the number of prctl and the system call filter in hex; they are empty if there is no filter. Then follow
- * mounts as triples of kind, source, target, up to `--`, and then the command.
+ * are perl, the number of prctl and the system call filter in hex; they are empty if there is no filter. After that
+ * come the mounts, each as kind, source and target, then `--`, and then the command.
  *
- * The script creates an empty tree below /dev/shm, where no mount source lies. It mounts the list into the tree, makes
- * it the root, and gives up the old root and all privileges. It starts the command in a second user namespace, in which
- * the command has its original user and owns no mount.
+ * The script creates an empty folder in /dev/shm, which contains no mount source. It makes the listed mounts in that
+ * folder, makes the folder the root, and gives up the old root and all privileges. It starts the command in a second
+ * user namespace, in which the command has its original user and owns no mount.
  *
- * Guarantees: A step that fails ends the script before the command starts. Nothing of the old root can be reached. The
+ * Guarantees: A step that fails ends the script before the command starts. The old root cannot be reached. The
  * command can neither gain a privilege nor create namespaces to get one. Needs util-linux (mount, umount, pivot_root,
  * unshare, setpriv). The loopback interface of its own network is up if ip or perl is installed.
  */

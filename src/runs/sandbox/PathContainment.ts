@@ -1,12 +1,12 @@
 /**
- * PathContainment: opens only files beneath a folder, even if names along the path are replaced at the same time.
+ * PathContainment: opens only files inside a folder, even if parts of the path are replaced at the same time.
  *
- * Guarantees: Every result is a descriptor that was first opened and then located with /proc/self/fd. A file that is
- * not beneath the root is a WorkspaceViolation. Nothing is read, written or created before that check: the first
- * descriptor is O_PATH, whose opening reads nothing, blocks on no FIFO and wakes no device. A new file or folder is
- * created in a folder held by such a descriptor, under one plain name, and never through a link. A path that leads out
- * is rejected in the same way whether its target exists or not. A link therefore cannot be used to find out which files
- * exist outside.
+ * Guarantees: Each file is first opened, and then /proc/self/fd shows where it is. If it is not inside the root, the
+ * result is a WorkspaceViolation. Nothing is read, written or created before that check: the first descriptor is
+ * O_PATH, whose opening reads nothing, blocks on no FIFO and wakes no device. A new file or folder is created in a
+ * folder that was opened in this way, under a single name, and never through a link. A path that leads out is rejected
+ * in the same way whether its target exists or not. A link therefore cannot be used to find out which files exist
+ * outside.
  *
  * Linux only: on other systems a descriptor cannot be located, and `open` fails.
  */
@@ -14,7 +14,7 @@ import { Effect, Schema, type Scope } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 
-/** The path leads out of the workspace, or to a file that no tool may touch. */
+/** The path leads out of the workspace, or to a file that no tool may access. */
 export class WorkspaceViolation extends Schema.TaggedError<WorkspaceViolation>()("WorkspaceViolation", {
   message: Schema.String,
   remedy: Schema.String
@@ -40,7 +40,7 @@ export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
 
 export type WorkspaceError = WorkspaceViolation | FileFailed
 
-/** An open descriptor, with the location of its file when that was checked. */
+/** An open descriptor, with the location that its file had when it was checked. */
 export interface Held {
   readonly fd: number
   readonly location: string
@@ -48,19 +48,17 @@ export interface Held {
 }
 
 export interface Beneath {
-  /** Real path of the root. */
+  /** The real path of the root. */
   readonly root: string
-  /** Returns the normalized path relative to the root. "" is the root itself. Does not access the file system. */
+  /** Returns the normalized path relative to the root; "" for the root itself. Does not access the file system. */
   readonly relative: (given: string) => Effect.Effect<string, WorkspaceError>
-  /**
-   * Returns where a path that cannot be opened leads, with links followed. Undefined: the path leads out of the root.
-   */
+  /** Returns where a path that cannot be opened leads, with links followed; undefined if it leads out of the root. */
   readonly leads: (given: string) => Effect.Effect<string | undefined, WorkspaceError>
   /** Opens an existing file or folder, with links followed. The descriptor cannot be read yet. */
   readonly hold: (given: string) => Effect.Effect<Held, WorkspaceError, Scope.Scope>
   /**
-   * Opens the folder. If needed, creates it and its missing parents. `refuse` checks the location of each folder before
-   * it is created.
+   * Opens a folder. If requested, creates it and its missing parents. `refuse` checks the location of each folder
+   * before the folder is created.
    */
   readonly makeFolder: (
     relative: string,
@@ -69,16 +67,16 @@ export interface Beneath {
 }
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = fs.constants
-/** Linux' value on all of Node's architectures, because `fs.constants` does not contain it. */
+/** The value of this flag on Linux, on all of Node's architectures. `fs.constants` does not contain it. */
 const O_PATH = 0o10000000
 
-/** Path of a descriptor, or of a name in the folder that the descriptor holds. */
+/** Path to an open descriptor, or to a name in the folder that the descriptor refers to. */
 export const at = (fd: number, name?: string): string =>
   name === undefined ? `/proc/self/fd/${fd}` : `/proc/self/fd/${fd}/${name}`
 
 type Done<A> = (error: NodeJS.ErrnoException | null, value: A) => void
 
-/** Turns a call of node:fs into an effect. Uninterruptible, so an interrupt leaves no file half open. */
+/** Converts a call of node:fs to an effect. Uninterruptible, so that an interruption leaves no file half open. */
 export const call = <A = void>(start: (done: Done<A>) => void): Effect.Effect<A, NodeJS.ErrnoException> =>
   Effect.uninterruptible(
     Effect.callback((resume) => {
@@ -144,14 +142,14 @@ const stat = (fd: number) => call<fs.BigIntStats>((done) => fs.fstat(fd, { bigin
 /** Maximum number of links, the same as in Linux. */
 const MAX_LINKS = 40
 
-/** Undefined: the file is not a link or does not exist. */
+/** Where a link points to; undefined if the file is not a link or does not exist. */
 const targetOf = (file: string) =>
   Effect.orElseSucceed(
     call<string | undefined>((done) => fs.readlink(file, done)),
     () => undefined
   )
 
-/** Whether the location is the folder or inside it. Both must be real paths. */
+/** Whether the location is the folder itself or inside it. Both must be real paths. */
 export const within = (folder: string, location: string): boolean =>
   location === folder || location.startsWith(folder === "/" ? folder : `${folder}/`)
 
@@ -167,16 +165,16 @@ const hold = (file: string, flags: number) =>
     return { fd, location: yield* locate(fd), stat: yield* stat(fd) }
   })
 
-/** Opens a readable descriptor of exactly the held file, without looking up a name again. */
+/** Opens a readable descriptor for exactly the file of an open descriptor, without looking up a name again. */
 export const readable = (held: Held) => opened(at(held.fd), O_RDONLY | O_NONBLOCK | O_NOCTTY)
 
-/** Creates a new file in the held folder. The name must be free, so a link cannot lead out. */
+/** Creates a new file in an open folder. The name must not exist yet, so that a link cannot lead out. */
 export const create = (folder: Held, name: string, mode: number) =>
   opened(at(folder.fd, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, mode)
 
 /**
- * Follows the names from the root, but only while they stay within the root, so that nothing outside is accessed.
- * Undefined: the names lead out.
+ * Follows the names from the root, but only while they stay inside the root, so that nothing outside is accessed.
+ * Undefined if the names lead out.
  */
 const follow = Effect.fnUntraced(function* (
   { given, root }: { readonly root: string; readonly given: string },
@@ -200,7 +198,8 @@ const follow = Effect.fnUntraced(function* (
       rest = [...target.split("/"), ...more]
       continue
     }
-    // an absolute target within the root is followed from the root again; the root can be known by two names
+    // if a link's target is an absolute path inside the root, it is followed from the root again; the root can have two
+    // names
     const absolute = path.resolve(target)
     const home = [root, given].find((one) => within(one, absolute))
     if (home === undefined) return undefined
@@ -210,7 +209,7 @@ const follow = Effect.fnUntraced(function* (
   return place
 })
 
-/** The descriptor is closed with the scope. */
+/** Opens a descriptor, which is closed with the scope. */
 export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Return<Beneath, FileFailed, Scope.Scope> {
   if (process.platform !== "linux" || !fs.existsSync("/proc/self/fd"))
     return yield* failure(
@@ -235,7 +234,9 @@ export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
   const checked = (name: string) => (held: Held) =>
     within(root, held.location) ? Effect.succeed(held) : Effect.fail(outside(name, "leads out of the workspace"))
 
-  /** Opens a file beneath the root. The kernel follows the names, and the location is then read from the descriptor. */
+  /**
+   * Opens a file inside the root. The kernel follows the names; afterwards the location is read from the descriptor.
+   */
   const find = (name: string, flags: number) => hold(at(base.fd, `./${name}`), flags)
 
   const leads: Beneath["leads"] = (file) =>

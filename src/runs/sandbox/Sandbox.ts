@@ -2,8 +2,8 @@
  * Sandbox: confines a command to its workspace, if this machine has a mechanism for it.
  *
  * Uses bubblewrap if it works, otherwise user namespaces with `unshare`, otherwise nothing. In the last case `note`
- * says why, and the caller decides whether to refuse the command or to ask. A mechanism is used only after a successful
- * trial on this machine, made once per daemon when it is first needed.
+ * says why, and the caller decides whether to reject the command or to ask the user. A mechanism is used only after a
+ * successful trial on this machine. Each daemon makes the trial once, when the sandbox is first needed.
  *
  * A confined command has its own namespaces (user, mount, pid, IPC, host name, cgroup, and network unless allowed). It
  * sees only the files that `Confinement` lists. It has a system call filter (`Seccomp`); the mechanism's note says if
@@ -24,8 +24,8 @@ import { type Environment, hand } from "../process/ChildProcess.ts"
 export interface Confined {
   readonly argv: Argv
   /**
-   * Contents of file descriptors 3, 4 and so on, needed while the sandbox is set up. Descriptors are used because a
-   * file could be replaced.
+   * Contents of the file descriptors 3, 4 and so on, which the sandbox reads while it is set up. A file would not be
+   * safe, because it could be replaced.
    */
   readonly handed: ReadonlyArray<Uint8Array>
 }
@@ -33,9 +33,9 @@ export interface Confined {
 export type Mechanism =
   | {
       readonly kind: "bubblewrap" | "namespaces"
-      /** Description for the user: the program and its limitations. */
+      /** Describes the sandbox program and its limitations for the user. */
       readonly note: string
-      /** Wraps a command. `cwd`: a real path that the command sees. Reads the file system. */
+      /** Confines a command. `cwd`: a real path that the command sees. Reads the file system. */
       readonly wrap: (rules: Rules, cwd: string, argv: Argv) => Effect.Effect<Confined, MountRefused>
     }
   | { readonly kind: "none"; readonly note: string }
@@ -55,7 +55,7 @@ const wrapBy =
 export class Sandbox extends Context.Service<Sandbox, { readonly mechanism: Effect.Effect<Mechanism> }>()(
   "agentd/backends/Sandbox"
 ) {
-  /** `environment`: the daemon's environment. Programs are searched in its PATH. */
+  /** Provides the sandbox. `environment`: the daemon's environment. Programs are searched in its PATH. */
   static readonly layer = (environment: Environment) =>
     Layer.effect(
       Sandbox,
@@ -67,19 +67,19 @@ export class Sandbox extends Context.Service<Sandbox, { readonly mechanism: Effe
   })
 }
 
-/** Maximum bytes of each private folder, whose content is in memory. */
+/** Maximum size of each private folder, bytes. Its contents are in memory. */
 const SIZE = String(1024 * 1024 * 1024)
 
 const words = (text: string): ReadonlyArray<string> => text.split(" ")
 
-/** First file descriptor after the three standard streams. */
+/** Number of the first file descriptor after standard input, output and error. */
 const FIRST_HANDED = 3
 
 const ALONE = words("--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --hostname agent")
 const BOUND = words("--new-session --cap-drop ALL")
 /**
- * /proc as a whole is read-only, because bubblewrap leaves the system's settings in it writable for a daemon that runs
- * as root.
+ * Creates /dev and /proc. All of /proc is then made read-only: for a daemon that runs as root, bubblewrap would leave
+ * the system's settings in it writable.
  */
 const KERNEL = [...words("--dev /dev --perms 1777 --size"), SIZE, ...words("--tmpfs /dev/shm --proc /proc")]
 const SEALED = words("--remount-ro /proc --remount-ro /")
@@ -127,7 +127,10 @@ const bubblewrap = (program: string, extra: ReadonlyArray<string>): Build => {
 
 const NEW = words("--user --map-root-user --mount --pid --fork --kill-child=SIGKILL --ipc --uts --cgroup")
 
-/** `perl`: path of perl, which installs the system call filter. Undefined: there is no filter. */
+/**
+ * The mechanism with user namespaces. `perl`: path of perl, which installs the system call filter; undefined if there
+ * is no filter.
+ */
 const namespaces = (program: string, perl: string | undefined): Build => {
   const filter = perl === undefined ? undefined : Seccomp.program(process.arch)
   const filtered =
@@ -173,12 +176,17 @@ export const locate = (name: string, environment: Environment): string | undefin
 
 const TRIAL_LIMIT = 10_000
 
-/** Succeeds if it can write to the workspace, cannot see the other folder, and has no network. */
+/**
+ * Command of the trial. It succeeds if it can write to the workspace, cannot see the other folder, and has no network.
+ */
 const TRIAL = `echo held > held && ! test -e "$1" && ! grep -qvE 'lo:|[|]' /proc/net/dev && cat held`
 
 const MAX_SAID = 10_000
 
-/** Runs the trial's command. Undefined: the command was confined. Otherwise the last line of its error output. */
+/**
+ * Runs the command of the trial. Returns undefined if the command was confined, otherwise the last line of its error
+ * output.
+ */
 const attempt = ({ argv, handed }: Confined, cwd: string, environment: Environment) =>
   Effect.callback<string | undefined>((resume) => {
     const child = spawn(argv[0], argv.slice(1), {
@@ -251,13 +259,13 @@ const candidatesOf = (
   ]
 }
 
-/** Tries a mechanism. Undefined: it confines a command. Otherwise the reason why it does not. */
+/** Tries a mechanism. Returns undefined if it confines a command, otherwise why it does not. */
 const trial = Effect.fnUntraced(function* (
   wrap: Exclude<Mechanism, { kind: "none" }>["wrap"],
   environment: Environment
 ): Effect.fn.Return<string | undefined, never, Scope.Scope> {
   const { base, workspace, outside } = yield* grounds
-  // the base folder itself is hidden, wherever temporary files are
+  // hide the base folder itself, wherever temporary files are
   const rules: Rules = { workspace, network: false, hidden: [base], environment }
   const confined = yield* Effect.result(wrap(rules, workspace, ["/bin/sh", "-c", TRIAL, "trial", outside]))
   return confined._tag === "Failure"

@@ -30,21 +30,21 @@ const KILL = 0x80000000
 const EPERM = 0x00050001
 const ENOSYS = 0x00050026
 
-/** Offsets into `struct seccomp_data`. The lower half of each argument is sufficient here. */
+/** Offsets of fields in `struct seccomp_data`. The lower half of each argument is enough here. */
 const NUMBER = 0
 const ABI = 4
 const [FIRST, SECOND, THIRD] = [16, 24, 32] as const
 
 interface Table {
-  /** The machine's ABI, as an AUDIT_ARCH number. */
+  /** The machine's ABI, as the number that the kernel calls AUDIT_ARCH. */
   readonly abi: number
   readonly socket: number
   readonly ioctl: number
   readonly clone: number
   readonly refused: ReadonlyArray<number>
   /**
-   * Calls that change a file's mode (`modes`), that open and possibly create a file (`opens`), and that create a file
-   * (`makes`). Each entry has the offset of the call's mode or flags.
+   * System calls that change a file's mode (`modes`), that open and possibly create a file (`opens`), and that create a
+   * file (`makes`). Each is listed with the offset of its mode or flags.
    */
   readonly modes: ReadonlyArray<readonly [call: number, mode: number]>
   readonly opens: ReadonlyArray<readonly [call: number, flags: number]>
@@ -52,9 +52,9 @@ interface Table {
 }
 
 const FCHMODAT2 = [452, THIRD] as const
-/** Calls that fail as on an older kernel: io_uring_setup, io_uring_enter, io_uring_register, clone3, openat2. */
+/** System calls that fail as on an older kernel: io_uring_setup, io_uring_enter, io_uring_register, clone3, openat2. */
 const UNKNOWN = [425, 426, 427, 435, 437]
-/** From 424 on, call numbers are the same on all machines. */
+/** System calls with the same number on all machines: this is true from number 424 on. */
 const EVERYWHERE = {
   open_tree: 428,
   move_mount: 429,
@@ -174,27 +174,30 @@ const TYPING = { TIOCSTI: 0x5412, TIOCLINUX: 0x541c }
 const CLONE_NEWUSER = 0x10000000
 /** Mode bits, and the flags with which open creates a file: O_CREAT, O_TMPFILE. */
 const [SET_UID, SET_ID, MAKES] = [0o4000, 0o6000, 0o20000100]
-/** Calls of the x32 ABI have this bit, and the same ABI number as x64. */
+/** Bit in the system calls of the x32 ABI, which has the same ABI number as x64. */
 const X32 = 0x40000000
 
-/** A BPF instruction. `holds` and `fails`: number of instructions to skip if the test is true or false. */
+/** A BPF instruction. `holds` and `fails`: how many instructions are skipped if the test is true or false. */
 type Instruction = readonly [operation: number, k: number, holds?: number, fails?: number]
 
-/** Tests an argument of one call. The call's number must be loaded; any other number skips the test. */
+/**
+ * Tests an argument of one system call. The number of the call must be loaded; for any other number, the test is
+ * skipped.
+ */
 const closer = (call: number, offset: number, test: ReadonlyArray<Instruction>): ReadonlyArray<Instruction> => [
   [JEQ, call, 0, test.length + 1],
   [LD, offset],
   ...test
 ]
 
-/** Returns `found` if the loaded argument is one of the values, else `other`. */
+/** Makes the filter return `found` if the loaded argument is one of the values, otherwise `other`. */
 const oneOf = (values: ReadonlyArray<number>, found: number, other: number): ReadonlyArray<Instruction> => [
   ...values.map((value, index): Instruction => [JEQ, value, values.length - index, 0]),
   [RET, other],
   [RET, found]
 ]
 
-/** Returns EPERM if the loaded argument has one of these bits. */
+/** Makes the filter return EPERM if the loaded argument has one of these bits. */
 const without = (bits: number): ReadonlyArray<Instruction> => [
   [JSET, bits, 0, 1],
   [RET, EPERM],
@@ -237,7 +240,10 @@ const instructions = ({
   [RET, ALLOW]
 ]
 
-/** Builds the filter for an architecture, by Node's name for it. Undefined: its call numbers are not known. */
+/**
+ * Builds the filter for an architecture, given by Node's name for it; undefined if its system call numbers are not
+ * known.
+ */
 export const program = (architecture: string): Uint8Array | undefined => {
   const table = Object.hasOwn(tables, architecture) ? tables[architecture] : undefined
   if (table === undefined) return undefined

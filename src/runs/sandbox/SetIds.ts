@@ -1,6 +1,6 @@
 /**
- * SetIds: removes set-gid bits from files that a confined run leaves. A system call filter cannot distinguish chmod of
- * a file from chmod of a directory, and git needs set-gid directories (core.sharedRepository).
+ * SetIds: removes set-gid bits from files that a confined run leaves behind. A system call filter cannot distinguish
+ * chmod of a file from chmod of a directory, and git needs set-gid directories (core.sharedRepository).
  *
  * Guarantees: No link is followed and no other disk is entered. Directories keep their bits, and so do files that were
  * last changed before the run began. Other fibers can run during the search.
@@ -11,7 +11,7 @@ import { attempt } from "../../config/Attempt.ts"
 import { walk } from "../process/TreeGrowth.ts"
 
 const SET_IDS = 0o6000
-/** O_PATH: refers to the file without opening it, whatever its mode. */
+/** O_PATH: opens a reference to a file, but not the file itself, whatever the file's mode is. */
 const PATH_ONLY = 0o10000000
 
 const clear = (file: string, mode: number): boolean =>
