@@ -33,7 +33,7 @@ export interface Noticed {
   readonly kept?: { readonly by: string; readonly at: number }
 }
 
-/** What the log says about the trust in a config file. */
+/** The trust in a config file, according to the log. */
 export interface Trust {
   /** Hash of the trusted text; null in logs of older versions of agentd, which required no trust. */
   hash: string | null
@@ -72,7 +72,7 @@ export interface Known {
 
 export const fresh = (): Trust => ({ hash: null, noticed: null })
 
-/** What the caller trusts: the current file, the text with this hash, or no new text. */
+/** The version of the file that the caller trusts: the current one, the one with this hash, or no new one. */
 export type Agreed = "as it stands" | "nothing" | { readonly hash: string }
 
 export interface Seen {

@@ -58,8 +58,8 @@ export interface Around {
 }
 
 /**
- * Maximum time for the forced end of an agent. After that the agent is abandoned, and all that is left of it ends with
- * its scope.
+ * Maximum time for the forced end of an agent. After that, agentd stops waiting, and the agent's remaining processes
+ * end when its scope closes.
  */
 const ABANDONED_AFTER = "60 seconds"
 /** Number of recent usage reports that are kept, because they may be newer than a budget reset in progress. */

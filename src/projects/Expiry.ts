@@ -1,8 +1,8 @@
 /**
- * Expiry: erases the texts of prompts, messages and tools after the time in the config, rune by rune, in batches of
- * limited size.
+ * Expiry: erases the text of prompts, messages and tool calls after the time that the config sets. It erases rune by
+ * rune, in batches of limited size.
  *
- * Guarantees: Texts that are still needed are kept: waiting messages, unanswered messages that need the user's
+ * Guarantees: Text that is still needed is kept: waiting messages, unanswered messages that need the user's
  * decision, and messages of an unfinished turn. All runes since the start of such a turn are kept too, including its
  * calls and approvals. A project that is closing, or whose config or log cannot be read, is skipped. The next start of
  * the daemon completes an interrupted erasure (EventLog.erase).
@@ -77,14 +77,15 @@ const messageIn = ({ payload }: Rune): string | undefined => {
 }
 
 /**
- * How many runes that cannot be erased are remembered. If there are more, the erasure of some is tried again in vain.
+ * Maximum number of stored ids of runes that cannot be erased. If there are more such runes, agentd tries in vain to
+ * erase some of them again.
  */
 const MAX_KEPT = 100_000
 
 export const make = (projects: Projects, log: EventLog["Service"], files: MessageFiles) => {
   /** Up to which event id each stream is already erased. Later batches do not read the runes up to it again. */
   const places = new Map<string, number>()
-  /** Ids of runes that cannot be erased, because their texts are part of a state. */
+  /** Ids of runes that cannot be erased, because a state still needs their text. */
   const kept = new Set<number>()
 
   /** Remembers a rune that the log refused to erase, so that its erasure is not tried again. */
@@ -134,7 +135,7 @@ export const make = (projects: Projects, log: EventLog["Service"], files: Messag
   })
 
   /**
-   * Erases one batch of expired runes in each conversation. The conversation's config says when texts expire; otherwise
+   * Erases one batch of expired runes in each conversation. The conversation's config says when text expires; otherwise
    * `usual` applies. Returns the number of runes that were tried.
    */
   return Effect.fnUntraced(function* (usual: Duration.Duration | undefined): Effect.fn.Return<number, StorageError> {

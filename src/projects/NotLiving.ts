@@ -4,7 +4,8 @@
  * - `closed`: the conversation is over, and its project can start a new one.
  * - `lost`: the trusted config is missing. The conversation can still be closed, because agents that an earlier daemon
  *   left running were ended when this daemon started.
- * - `damaged`: the stream is damaged or cannot be folded, so nothing is written to it. The daemon's own stream records
+ * - `damaged`: the stream is damaged or its runes cannot be applied, so nothing is written to it. The daemon's own
+ * stream records
  *   the damage once. When a user gives the conversation up, that is recorded too, and it becomes `closed`.
  */
 import { Deferred, Effect, Schema } from "effect"

@@ -182,7 +182,7 @@ export const kindOf = (said: Said): Kind => {
 const DEEP = 5
 const MANY = 100
 
-/** Reads the names, the status and the texts from an error's data: objects, lists, JSON within a text. */
+/** Reads the names, the status and the messages from an error's data: objects, lists, and JSON inside a string. */
 export const saidIn = (...values: ReadonlyArray<unknown>): Said => {
   const [names, words]: [Array<string>, Array<string>] = [[], []]
   let status = 0

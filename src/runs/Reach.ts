@@ -47,7 +47,7 @@ export interface Reach {
   readonly keys: {
     /** Names of the run's environment variables whose name or value looks like a secret. */
     readonly held: ReadonlyArray<string>
-    /** Which part of agentd adds the model's key to requests, if the run itself does not have the key. */
+    /** The part of agentd that adds the model's key to requests, if the run itself does not have the key. */
     readonly putInBy: "gateway" | "daemon" | null
   }
   /** Names of the run's environment variables. */

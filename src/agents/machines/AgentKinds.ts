@@ -1,6 +1,6 @@
 /**
  * AgentKinds: the kinds of runes of agents and conversations, and the fields that each rune has besides its machine's
- * event. Fields that a fold reads are required. Fields that are only informative may be missing.
+ * event. Fields that are needed to rebuild a state are required. Fields that are only informative may be missing.
  */
 import { Schema, Struct } from "effect"
 import { UncountedReason } from "../../runs/Outcome.ts"

@@ -1,5 +1,5 @@
 /**
- * Prompt: the text that an agent receives at the start of a run. Pure: equal inputs give equal texts, because the
+ * Prompt: the text that an agent receives at the start of a run. Pure: equal inputs give equal text, because the
  * random mark of the frames (Frame) is an input too.
  *
  * Order: the agent's role and instructions, its permanent task, the outcome of the last run, then the messages, oldest

@@ -27,7 +27,7 @@ export class GatewayUsage {
   /** The newest sums. Kept here until it is known whether an adopted run's turn is still open. */
   private waiting: Passed | undefined = undefined
 
-  /** `told`: what the log contains of an adopted run; undefined for a new run. */
+  /** `told`: the part of an adopted run that is in the log; undefined for a new run. */
   begin(told: ProcessedEvents | undefined): void {
     this.told = told
     this.route = told?.keys(PREFIX).at(-1)?.slice(PREFIX.length).split(" ", 1)[0]

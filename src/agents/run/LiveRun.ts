@@ -25,7 +25,7 @@ const MAX_SAID = 64 * 1024
 
 const UNASKED: Pick<UsageMeter, "newest"> = { newest: { model: "", context: undefined } }
 
-/** What a run has reported about one of its tool calls. */
+/** The data that a run has reported about one of its tool calls. */
 export interface Origin {
   readonly run: Run
   /** The id that the run itself gave the call. */
@@ -292,7 +292,7 @@ export class LiveRun {
     return this.run === run ? this.named.get(id) : undefined
   }
 
-  /** What the run reported about an open call; undefined if the run has ended. */
+  /** The data that the run reported about an open call; undefined if the run has ended. */
   origin(callId: string): Origin | undefined {
     return this.origins.get(callId)
   }

@@ -17,7 +17,7 @@ const EACH_SECOND = { events: 100, bytes: 1024 * 1024 }
 const LONGEST = 2_000
 
 export interface Rate {
-  /** What the run can still send at once; negative if it has exceeded the rate. */
+  /** Amount that the run can still send at once; negative if the run has exceeded the rate. */
   readonly events: number
   readonly bytes: number
   /** Time of the last update, ms on the monotonic clock. */

@@ -107,7 +107,7 @@ const wordsOf = (outcome: Outcome): string => {
   }
 }
 
-/** What the run reported about the call; undefined if the run has ended. */
+/** The data that the run reported about the call; undefined if the run has ended. */
 export const inputOf = (
   { agent, conversation }: Pick<AgentEnvironment["Service"], "agent" | "conversation">,
   live: LiveRun,
@@ -163,7 +163,7 @@ export class RunEvents implements RunSink {
   private askedAt = 0
   /** Text of the error that ended the newest turn. */
   private trouble = ""
-  /** What the log contains of an adopted run; undefined for a run that this daemon started. */
+  /** The part of an adopted run that is in the log; undefined for a run that this daemon started. */
   private told: ProcessedEvents | undefined = undefined
   /** How far the run's output has been read; undefined for a run that ends with the daemon. */
   private place: Place | undefined = undefined

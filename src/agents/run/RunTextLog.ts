@@ -94,7 +94,7 @@ export class RunTextLog {
     this.text = new RunRedaction(redact)
   }
 
-  /** `told`: what the log contains of an adopted run. */
+  /** `told`: the part of an adopted run that is in the log. */
   begin(runId: string, told: ProcessedEvents | undefined): void {
     this.runId = runId
     this.told = told

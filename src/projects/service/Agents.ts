@@ -161,8 +161,8 @@ export class Agents extends Context.Service<
     /** The current config of each open conversation, followed by each later config. A config may be sent twice. */
     readonly configs: Stream.Stream<ConfigNews>
     /**
-     * Removes file contents that no message needs. Erases expired texts in a batch, and returns the number of runes
-     * that were tried. `usual`: how long texts are kept if the project's config does not say; undefined: texts are kept
+     * Removes file contents that no message needs. Erases expired text in a batch, and returns the number of runes
+     * that were tried. `usual`: how long text is kept if the project's config does not say; undefined: text is kept
      * permanently.
      */
     readonly expire: (usual: Duration.Duration | undefined) => Effect.Effect<number, StorageError>

@@ -151,7 +151,7 @@ export const said = (
     return [{ eventId: rune.eventId, at: rune.at, text }]
   })
 
-/** What is known now about an agent, in addition to its own row. */
+/** Current facts about an agent that are not in its own row. */
 export interface Now {
   readonly calls?: ReadonlyArray<CallInfo>
   readonly conversation?: ConversationInfo

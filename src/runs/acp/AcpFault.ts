@@ -2,8 +2,8 @@
  * AcpFault: classifies an agent's refusal of a request, or its failure. Pure.
  *
  * Guarantees: every fault has a class, by which the worker decides whether to continue. The message is one line of
- * limited length. The protocol has a code for one class only (login required). Agents pass on error texts of the
- * model's API, so the text is matched as well.
+ * limited length. The protocol has a code for one class only (login required). Agents pass on error messages from the
+ * model's API, so the message is matched as well.
  */
 import * as Fault from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"

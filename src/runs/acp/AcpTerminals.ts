@@ -242,7 +242,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   const terminals = new Map<string, Terminal>()
   let [count, opening] = [options.begun, 0]
   const caught = Latch.makeUnsafe(options.isNew)
-  /** Commands that an earlier daemon started, but of whose start the agent was not told. */
+  /** Commands that an earlier daemon started before it could report their start to the agent. */
   const unanswered: Array<Left> = []
 
   const add = (running: Running, number: number, callId: string): Terminal => {

@@ -32,7 +32,7 @@ import * as GatewayMeter from "../GatewayMeter.ts"
 import * as ConfinedSpawn from "../sandbox/ConfinedSpawn.ts"
 import { services } from "../CapturedServices.ts"
 
-/** What an exit code can mean besides success and error. */
+/** Meanings of an exit code other than success and error. */
 export type ExitClass = "quota" | "overflow" | "held" | "auth"
 
 export interface CommandConfig extends Config.CommandBackend {

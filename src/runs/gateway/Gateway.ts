@@ -36,7 +36,7 @@ export interface ModelTokens extends Tokens {
   readonly model: string
 }
 
-/** What was counted since the route was opened. */
+/** Counts of a route since it was opened. */
 export interface Count {
   /** Id of the current opening of the route. All counts start at 0 when the route is opened. */
   readonly opened: string

@@ -36,7 +36,7 @@ const count = (of: Json | undefined, ...names: ReadonlyArray<string>): number =>
   return 0
 }
 
-/** Pattern for the texts of the model in a line. */
+/** Pattern for the model's text in a line. */
 const SAID =
   /"(?:content|text|arguments|partial_json|thinking|reasoning|reasoning_content|refusal|delta)"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"/gu
 const MAX_SAID = 64 * 1024

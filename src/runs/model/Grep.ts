@@ -1,5 +1,5 @@
 /**
- * Grep: matches a regular expression against texts, in its own thread.
+ * Grep: matches a regular expression against text, in its own thread.
  *
  * Guarantees: a pattern that runs forever blocks only its own search, because the thread is
  * terminated when the scope closes. The thread has a small memory limit and no environment variables, and has access

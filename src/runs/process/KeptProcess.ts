@@ -25,7 +25,7 @@ export interface Before {
 }
 
 export interface Kept extends ChildProcess {
-  /** What an earlier daemon left; undefined if this daemon started the program. */
+  /** State that an earlier daemon left; undefined if this daemon started the program. */
   readonly before: Before | undefined
   /** Pid of the keeper, which starts other programs, too. */
   readonly starter: number | undefined

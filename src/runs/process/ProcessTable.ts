@@ -6,8 +6,8 @@
  * name contains. Reading takes about 15 µs per process and happens on demand only.
  *
  * `stat` is read for all processes, because an ancestor can belong to another user (sudo). The environment is read only
- * for our own processes, and on the thread pool. Reading it waits for the process's memory lock, which a stuck process
- * can hold forever.
+ * for processes of the daemon's user, and on the thread pool. Reading it waits for the process's memory lock, which a
+ * stuck process can hold forever.
  */
 import { Context, Duration, Effect } from "effect"
 import * as fs from "node:fs"

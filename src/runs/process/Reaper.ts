@@ -5,8 +5,8 @@
  * open, so while idle it needs only memory. It starts with the first run: a daemon whose runs are all held by the
  * keeper has no reaper, and starts without the fork. The daemon writes `+ run` before it starts a run's program, and `-
  * run` when all processes of the run have ended. If the pipe ends, the daemon has died. Then the reaper ends every
- * process of the runs it knows (SIGTERM, grace, SIGKILL until none is left) and exits. It exits at once if it knows no
- * runs.
+ * process of the runs it knows (SIGTERM, grace period, SIGKILL until all have ended) and exits. It exits at once if it
+ * knows no runs.
  *
  * Guarantees: `add` returns when the line is in the pipe, so a later crash cannot lose the run. Only runs of this
  * daemon are ended, never one that the next daemon has started. A reaper that dies is replaced and gets all runs again.

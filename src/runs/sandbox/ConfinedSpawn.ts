@@ -305,8 +305,8 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
 })
 
 /**
- * What must be shared to run a program. If it is in node_modules, this is all of node_modules, because it needs other
- * packages there.
+ * The path that must be shared to run a program. For a program in node_modules, this is all of node_modules, because
+ * the program needs other packages there.
  */
 const programOf = (file: string): string => {
   const modules = file.indexOf("/node_modules/")
