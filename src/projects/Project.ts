@@ -160,7 +160,7 @@ export class Project {
     return this.life.snapshot.state
   }
 
-  /** Ms since the epoch. */
+  /** Since when the conversation has its current state, ms since the epoch. */
   get since() {
     return this.life.snapshot.at
   }

@@ -464,7 +464,10 @@ export class AgentScope {
     })
   }
 
-  /** `drops`: ids of the only messages to drop; if omitted, all messages of the turn are dropped. */
+  /**
+   * Interrupts the current turn. `drops`: ids of the messages to drop; if omitted, all messages of the turn are
+   * dropped.
+   */
   private interruptTurn(by: string, reason: string, drops?: ReadonlyArray<string>) {
     const turnId = this.turn().data.turnId!
     const some = drops === undefined ? {} : { drops }

@@ -152,7 +152,10 @@ export const make = Effect.gen(function* () {
   const { agent, config, recoveredTo } = setting
   const { live } = place
 
-  /** Messages to the turn: all its calls have results, or a steering message waits and no call is running. */
+  /**
+   * Selects messages to the turn: that all its calls have results, or that a steering message waits and no call is
+   * running.
+   */
   const told = (moves: Moves, siblings: Siblings, alsoLost = false, ending?: Ending): ReadonlyArray<Tell> => {
     const { inbox, toTurn, turn } = siblings
     const turnId = turn.data.turnId ?? ""
@@ -161,7 +164,7 @@ export const make = Effect.gen(function* () {
     const tells: Array<Tell> = []
     const finish = () => {
       const { results } = moves.state
-      // if the run has ended the turn with these results, it will make no more calls
+      // if the run has ended the turn together with these results, it makes no more calls
       const end =
         ending?._tag === "response_done" ? { finalOutput: ending.finalOutput, usage: ending.usage } : undefined
       tells.push(tell(toTurn, { _tag: "tools_finished", turnId, results, continue: end === undefined, ...end }))
@@ -516,7 +519,7 @@ export const make = Effect.gen(function* () {
       case "Orphans": {
         const { turn } = new Siblings(agent, context)
         const moves = new Moves(agent, state, context)
-        // the turn that is active ends these calls when it ends
+        // calls of the active turn are ended together with that turn
         const open = isActive(turn) ? turn.data.turnId : null
         unknown(
           moves,

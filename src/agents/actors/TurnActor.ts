@@ -145,7 +145,7 @@ export const make = Effect.gen(function* () {
 
   /**
    * Whether the messages of a failed turn are queued again. Channels and plans repeat their own messages, except after
-   * errors that the work did not cause.
+   * errors with an external cause.
    */
   const isOffered = (errorType: string, { inbox, turn }: Siblings): boolean => {
     const asked = known(inbox.data).filter(({ messageId }) => turn.data.messageIds.includes(messageId))

@@ -69,7 +69,7 @@ const begun = ({ at, eventId, payload, seq }: Omit<Started, "kind">): WorkerStat
   by: payload.by,
   now: {
     state: WorkerMachine.Worker.initial,
-    // runes of older versions contain no prompt here
+    // in logs of older versions, this rune contains no prompt
     data: { ...WorkerMachine.initial(), ...payload.initial },
     entered: eventId,
     seq,
@@ -95,7 +95,7 @@ const isLooping = ({ mode, runId }: WorkerMachine.Data): boolean => mode === "lo
 const stopped = ({ fatal, stoppedBy }: WorkerMachine.Data): string =>
   fatal === null ? `stopped by ${stoppedBy ?? "agentd"}` : putRight(fatal.message)
 
-/** Initial data of a new incarnation, taken from the config and the previous incarnation. Part of its first rune. */
+/** Data at a new start of the worker, from the config and the data before. Written with the first rune. */
 export const initial = (
   config: AgentConfig,
   before: WorkerMachine.Data | undefined,

@@ -56,7 +56,7 @@ export interface WorkerState {
   /** Event id of the newest start; 0 before the first start. */
   readonly began: number
   readonly by?: string | undefined
-  /** Undefined if the worker was never started. */
+  /** State of the worker; undefined if it was never started. */
   readonly now: WorkerSnapshot | undefined
 }
 

@@ -97,7 +97,7 @@ export interface Data {
   readonly fatalStops: number
   /** The most recent permanent stops; absent if there are none. */
   readonly stopped?: ReadonlyArray<{ readonly agentId: string; readonly cause: string }>
-  /** Null if the conversation is not suspended. */
+  /** Why the conversation is suspended; null if it is not. */
   readonly suspension: { readonly reason: string; readonly budgetInfo: unknown } | null
   /** The user who paused or closed the conversation, and the reason; null if it is neither paused nor closed. */
   readonly because: { readonly by: string; readonly reason: string } | null

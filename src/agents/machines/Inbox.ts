@@ -74,7 +74,7 @@ export interface Data {
 export interface Question {
   readonly eventId: number
   readonly question: string
-  /** Ms since the epoch. */
+  /** When the question was asked, ms since the epoch. */
   readonly at: number
 }
 
@@ -82,7 +82,7 @@ export interface Question {
 export interface Bound {
   readonly eventId: number
   readonly text: string
-  /** Ms since the epoch. */
+  /** When the limit was reached, ms since the epoch. */
   readonly at: number
   /** True if the agent starts no turn until the user answers. */
   readonly holds?: boolean

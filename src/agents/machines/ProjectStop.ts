@@ -7,7 +7,7 @@ import type { RuneOf } from "../../core/event-log/EventKinds.ts"
 
 export interface Stopped {
   readonly by: string
-  /** Ms since the epoch. */
+  /** When the project was stopped, ms since the epoch. */
   readonly since: number
   readonly eventId: number
 }

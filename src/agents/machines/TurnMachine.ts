@@ -119,7 +119,7 @@ export interface Data {
   readonly unfinished: ReadonlyArray<string>
   /** The end of the last turn; null while a turn is active and before the first turn. */
   readonly ended: { readonly outcome: Outcome; readonly reason: string | null; readonly died?: true } | null
-  /** Ms since the epoch. */
+  /** When the turn started, ms since the epoch; null before the first turn. */
   readonly startedAt: number | null
   readonly pendingCalls: ReadonlyArray<string>
   /** The input of a steering message, for the next turn; null if there is none. */

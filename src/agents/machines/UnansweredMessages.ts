@@ -21,7 +21,7 @@ export const Message = Schema.Struct({
   steer: Schema.optional(Schema.Boolean),
   /** For a message from an agent: how many messages from agents led to it, one after another. */
   hops: Schema.optional(Schema.Int),
-  /** For a message that was queued again: the original id, under which the log contains the text. */
+  /** The original id of a message that was queued again. The log contains the text under that id. */
   first: Schema.optional(Schema.String),
   /** Files attached to the message. Their contents are stored separately, by hash. */
   files: Schema.optional(Schema.Array(AttachedFile)),
@@ -36,7 +36,7 @@ export const End = Schema.Struct({
   /** The stop reason, for example "refusal", "max_tokens" or "max_turns". */
   errorType: Schema.String,
   reason: Schema.String,
-  /** Ms since the epoch. */
+  /** When the turn ended, ms since the epoch. */
   at: Schema.Finite
 })
 export type End = typeof End.Type

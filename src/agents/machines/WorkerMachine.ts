@@ -44,7 +44,7 @@ export const Event = Schema.Union([
     prompt: Schema.String,
     runId: Schema.String,
     messageIds: Schema.Array(Schema.String),
-    /** Ms since the epoch. */
+    /** When the prompt was ready, ms since the epoch. */
     at: Schema.Finite,
     /**
      * The backend of the run. Set only if this backend or the previous one is a fallback. `because`: why the backend
@@ -139,7 +139,7 @@ export interface Data {
   readonly fallback?: number
   /** Session ids of the other backends, by the backend's index. */
   readonly sessions?: { readonly [index: string]: string | null }
-  /** Null if no run is spawning. */
+  /** The prompt of the run that is spawning; null if none is. */
   readonly prompt: string | null
   /**
    * Ids of the messages in the newest prompt. Kept until a run ends successfully, so that interrupted work can

@@ -59,7 +59,7 @@ export interface Row {
   /** Why the agent's state could not be rebuilt from its runes; undefined if it could. */
   readonly broken: string | undefined
   readonly home?: (Pick<ConversationInfo, "state" | "conversation"> & { readonly since?: number }) | undefined
-  /** Ms since the epoch. */
+  /** The current time, ms since the epoch. */
   readonly now: number
 }
 

@@ -38,7 +38,7 @@ export interface Origin {
   readonly folder: string
 }
 
-/** A run's state between two turns. A later daemon starts with it when it reads the run's output from that point. */
+/** A run's state between two turns. A later daemon restores this state and reads the run's output from that point. */
 export interface KnownRun {
   readonly count: number
   readonly worked: boolean

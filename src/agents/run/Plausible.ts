@@ -1,9 +1,9 @@
 /**
  * Plausible: checks whether an agent can have used what it reports, given the duration of its turn. Pure.
  *
- * A request cannot have more tokens than the model's context window. A turn cannot make any number of requests at once,
- * and output takes time. Usage within these limits counts in all budgets. Usage beyond them counts only in the agent's
- * own budget, so that one agent's false report does not exhaust the budgets of others.
+ * A request cannot have more tokens than the model's context window. The number of requests that a turn can make at
+ * once is limited, and so is the rate of output. Usage within these limits counts in all budgets. Usage beyond them
+ * counts only in the agent's own budget, so that one agent's false report does not exhaust the budgets of others.
  */
 
 /** Usage in one report. `window`: size of the model's context window according to the report, tokens. */
@@ -16,7 +16,7 @@ export interface Said {
 
 /** Plausible usage since the start of the turn. */
 export interface Turn {
-  /** Ms since the epoch. */
+  /** When the turn began, ms since the epoch. */
   readonly began: number
   readonly input: number
   readonly output: number

@@ -41,7 +41,7 @@ import { BY_ITSELF } from "../machines/UnansweredMessages.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
 
-/** A run's state at one point of its output. A later daemon starts with it when it reads the output from that point. */
+/** A run's state at one point of its output. A later daemon restores it and reads the output from there. */
 interface Known {
   readonly run: KnownRun
   readonly usage: KnownUsage
@@ -68,10 +68,7 @@ const MAX_NAME = 200
 const AT_ONCE = 100
 /** Delays between attempts to read the log, ms. */
 const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
-/**
- * Events that contain the usage of finished work. It is reported together with the end, so that a budget does not
- * interrupt the work.
- */
+/** Events that report usage together with the end of the work, so that a budget does not interrupt finished work. */
 const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set([
   "TurnCompleted",
   "TurnInterrupted",
@@ -119,7 +116,7 @@ export const inputOf = (
   return { callId, conversation, agent, run: run.runId, tool, folder, input }
 }
 
-/** A call's complete input and hash, for an approval; undefined if the input is too large to be shown to the user. */
+/** A call's complete input and hash, for an approval; undefined if the input is too large to be shown. */
 const wholeOf = (setting: AgentEnvironment["Service"], live: LiveRun, callId: string): WaitingInput | undefined => {
   const input = inputOf(setting, live, callId)
   const hash = input === undefined ? undefined : hashOfInput(input)
@@ -156,10 +153,7 @@ export class RunEvents implements RunSink {
   private readonly meter: UsageMeter
   private readonly sums = new GatewayUsage()
   private signedAt = Number.NEGATIVE_INFINITY
-  /**
-   * When the run last called its model, ms since the epoch: at the start of the turn, or when a tool returned its
-   * result.
-   */
+  /** When the run last called its model, ms since the epoch: at the turn's start or with a tool's result. */
   private askedAt = 0
   /** Text of the error that ended the newest turn. */
   private trouble = ""
@@ -364,10 +358,7 @@ export class RunEvents implements RunSink {
     this.sums.begin(this.told)
   })
 
-  /**
-   * Stores the run's state at this point. Everything before it is in the log by then, so a later daemon can continue
-   * there.
-   */
+  /** Stores the run's state when everything before it is in the log, so that a later daemon can continue there. */
   private reached(run: Run, { point }: Event<"Reached">): Effect.Effect<void> {
     const { keep } = run
     if (keep === undefined) return Effect.void
@@ -514,7 +505,7 @@ export class RunEvents implements RunSink {
     }
   )
 
-  /** Turns that a run starts by itself: makes such a turn a turn of the agent before its events are processed. */
+  /** Makes a turn that the run started by itself a turn of the agent, before the turn's events are processed. */
   private readonly opened = Effect.fnUntraced(
     { self: this },
     function* (this: RunEvents, run: Run, { turnId: name, why }: Event<"TurnOpened">) {
@@ -570,7 +561,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** `was`: the previous id of a call that was recorded as running before. */
+  /** Records a call. `was`: its previous id, if it was recorded as running before. */
   private askedOf(callId: string, asked: Event<"ApprovalRequested">, was?: string): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live, setting } = this
@@ -585,7 +576,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** Reports that a call is running, or that the run no longer asks about it. */
+  /** Reports that a call is running, or that the run no longer waits for an answer about it. */
   private ran(run: Run, { _tag, callId: id }: Event<"ApprovalWithdrawn" | "ToolStarted">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const callId = this.live.callOf(run, id)
@@ -629,7 +620,7 @@ export class RunEvents implements RunSink {
     function* (this: RunEvents, { spec }: RunRequest, outcome: Outcome) {
       const { live } = this
       const { runId } = spec
-      // a run may end before it has reported anything: nothing may wait for its adoption then
+      // a run may end before it has reported anything: nothing may wait for its adoption any longer
       this.adopted.openUnsafe()
       const waits = this.sums.rest()
       if (waits !== undefined) yield* this.passed(waits)

@@ -26,7 +26,7 @@ export interface RunSink {
 export interface RunRequest {
   readonly backend: Backend
   readonly spec: RunSpec
-  /** Completes when the run's time limit is exceeded; undefined for a run with turns. */
+  /** Completes when the run exceeds its time limit; undefined for a run with several turns. */
   readonly timeout: Effect.Effect<void> | undefined
 }
 

@@ -67,7 +67,7 @@ const remediesOf = (agent: Agent): Fault.Remedies => ({
 
 export const auth = (message: string, agent: Agent): Fault.Fault => Fault.refusedLogin(message, loginRemedy(agent))
 
-/** Classifies a refused request. `doing` names the request, because the agent's message may not name it. */
+/** Classifies a rejected request. `doing` names the request, because the agent's message may not name it. */
 export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault.Fault => {
   const { code, data, message } = refusal
   const details = textOf(data)

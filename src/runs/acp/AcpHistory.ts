@@ -26,7 +26,7 @@ export type Note =
   | { readonly say: "again"; readonly id: number }
   /** A request of the agent was answered. `option`: the option that was chosen from those that the agent offered. */
   | { readonly say: "reply"; readonly id: unknown; readonly done: boolean; readonly option?: string }
-  /** A request of the agent was refused before it became a call. */
+  /** A request from the agent was rejected before it became a call. */
   | { readonly say: "untold"; readonly id: unknown }
   /** A call of the agent requested an approval again, with its current arguments. */
   | { readonly say: "asked"; readonly id: unknown }

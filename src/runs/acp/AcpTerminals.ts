@@ -46,7 +46,7 @@ export interface Options extends Mark {
   /** False while the output of an earlier daemon's run is read again, until `goOn` is called. */
   readonly isNew: boolean
   readonly reply: Wire["reply"]
-  /** Stores a note that a request was refused before it became a call. */
+  /** Stores a note that a request was rejected before it became a call. */
   readonly untold: (id: unknown) => Effect.Effect<void>
 }
 
@@ -253,7 +253,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
   const watched = (terminal: Terminal) => Effect.forkIn(watch(options, terminal), terminal.scope)
 
-  /** Validates a request; refuses the request if it cannot become a call. */
+  /** Validates a request; rejects it if it cannot become a call. */
   const wanted = Effect.fnUntraced(function* (params: unknown) {
     const request = Messages.read(Messages.CreateTerminal, params)
     if (request === undefined) return yield* refuse(INVALID_PARAMS, "terminal/create: command is missing")

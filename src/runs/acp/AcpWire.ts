@@ -13,7 +13,7 @@ import { Deferred, Effect, Queue, type Scope } from "effect"
 import { CONTINUED, type Line } from "../process/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
-/** A request that was refused, by either side. */
+/** An error with which agentd or the agent rejected a request. */
 export interface Refusal {
   readonly code: number
   readonly message: string

@@ -197,7 +197,7 @@ export class ExecStream {
       return [...this.opened(`own-${said.call}`, "calls"), ...this.inTurn(said)]
     if (turn === undefined || ("turn" in said && said.turn !== turn.turnId))
       return [this.odd(`"${said.type}" of a turn that is not active`, said)]
-    // a turn can be refused or interrupted before it begins
+    // a turn can be rejected or interrupted before it begins
     const isEarly = said.type === "began" || said.type === "interrupted" || said.type === "error"
     if (!isEarly && !turn.began) return [this.odd(`"${said.type}" before "began"`)]
     switch (said.type) {
