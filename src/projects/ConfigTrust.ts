@@ -113,7 +113,10 @@ export const inForce = Effect.fnUntraced(function* (path: string, hash: string) 
   return seen._tag === "Some" && seen.value.hash === hash ? seen.value : undefined
 })
 
-/** Stores a text completely or not at all. An error is only logged, because the file itself still contains the text. */
+/**
+ * Stores the trusted text completely or not at all. An error is only logged, because the file itself still contains the
+ * text.
+ */
 export const keep = ({ hash, text }: Seen) =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem

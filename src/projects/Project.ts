@@ -264,8 +264,8 @@ export class Project {
   )
 
   /**
-   * Reads the config file again, one reader at a time. An untrusted text changes only `waits`, and an invalid text only
-   * `problems`. Fails if the caller trusts a text that the file no longer contains.
+   * Reads the config file again, one reader at a time. Untrusted text changes only `waits`, and invalid text only
+   * `problems`. Fails if the caller trusts text that the file no longer contains.
    */
   readonly reload = Effect.fnUntraced(
     { self: this },

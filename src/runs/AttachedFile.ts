@@ -60,7 +60,7 @@ const isText = (content: Uint8Array): boolean => {
   }
 }
 
-/** Media type of a content; undefined if agents do not accept the content. */
+/** Media type of a file's content; undefined if agents do not accept such content. */
 export const mediaTypeOf = (content: Uint8Array): MediaType | undefined => {
   const head = Buffer.from(content.subarray(0, 16)).toString("latin1")
   const found = SIGNATURES.find(([, signature]) => signature.test(head))

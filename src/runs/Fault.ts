@@ -128,7 +128,7 @@ const restOf = (status: number): Kind => {
   return status >= 400 ? "invalid_request" : "unknown"
 }
 
-/** Matches an HTTP status in a text: at its beginning, or after a word that announces it. */
+/** Finds an HTTP status in a message: at its beginning, or after a word that announces it. */
 const STATUS =
   /^\[?(?:(?:api|http|internal|agent)? ?error:? ?)*(?:http )?\(?([45]\d\d)\b|\b(?:https?(?:\/[\d.]+)?|status(?: code)?|last|api) ?(?:error)?:? ?\(?([45]\d\d)\b/im
 

@@ -254,7 +254,7 @@ export class AgentScope {
         if (this.setting.queued()) return yield* this.forgo(caller.by, reason ?? "stopped")
         const before = this.worker()
         if (before === undefined || before.state === "Stopped") {
-          // the agent's run and life may still be ending
+          // the agent's run or the agent itself may still be ending
           yield* this.gone
           return { eventId: before?.entered ?? 0, message: `${fullName} is stopped already.` }
         }
@@ -274,7 +274,7 @@ export class AgentScope {
     )
   }
 
-  /** Waits until the agent's run and then its life have ended. Also stops a run that started during the stop. */
+  /** Waits until the agent's run has ended and then the agent itself. Also stops a run that started during the stop. */
   private get gone(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { dead, slot } = this
@@ -291,7 +291,7 @@ export class AgentScope {
     })
   }
 
-  /** Waits for the end of the agent's life, after its worker and turn. Forces the end if that takes too long. */
+  /** Waits until the agent itself has ended, after its worker and turn. Forces the end if that takes too long. */
   private get dead(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const reason = "it did not end within its grace period"

@@ -16,7 +16,9 @@ export interface ConversationPort {
   readonly isOver: () => boolean
   /** Returns true when the turn is durable, or false if the conversation no longer accepts turns. */
   readonly newTurn: (agent: string, turnId: string, cause: RuneRef) => Effect.Effect<boolean, StorageError>
-  /** Durable when this returns. If the conversation does not know the turn, nothing changes. */
+  /**
+   * Reports the end of a turn, which is durable on return. If the conversation does not know the turn, nothing changes.
+   */
   readonly turnEnded: (
     agent: string,
     turnId: string,

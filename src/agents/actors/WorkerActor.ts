@@ -95,7 +95,7 @@ const isLooping = ({ mode, runId }: WorkerMachine.Data): boolean => mode === "lo
 const stopped = ({ fatal, stoppedBy }: WorkerMachine.Data): string =>
   fatal === null ? `stopped by ${stoppedBy ?? "agentd"}` : putRight(fatal.message)
 
-/** Data at a new start of the worker, from the config and the data before. Written with the first rune. */
+/** Data of the worker at a new start, from the config and the worker's previous data. Written with the first rune. */
 export const initial = (
   config: AgentConfig,
   before: WorkerMachine.Data | undefined,

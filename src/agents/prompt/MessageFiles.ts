@@ -1,10 +1,10 @@
 /**
- * MessageFiles: stores the contents of files that are attached to messages. Each content is stored once under its hash,
- * in a folder that only agentd's user can read (files 0600, the folder 0700).
+ * MessageFiles: stores the contents of files that are attached to messages. Files with the same content are stored
+ * once, under the hash of the content, in a folder that only agentd's user can read (files 0600, the folder 0700).
  *
- * Guarantees: Before a message can refer to a content, the content is complete, matches its hash and is on disk. A
- * content is not removed if a message needs it or if it was stored recently. Contents and incomplete uploads are
- * limited in number and size. Contents of messages that were never sent are removed.
+ * Guarantees: Before a message can refer to a file, the file is complete, matches its hash and is on disk. A file is
+ * not removed if a message needs it or if it was stored recently. Files and incomplete uploads are limited in number
+ * and size. Files for messages that were never sent are removed.
  */
 import { Effect, FileSystem } from "effect"
 import { createHash } from "node:crypto"
@@ -15,17 +15,17 @@ import * as AttachedFile from "../../runs/AttachedFile.ts"
 import { troubleOf } from "../../config/FileTrouble.ts"
 import { refuse } from "../../domain/Messages.ts"
 
-/** Maximum total size of all contents, bytes. `MAX_COUNT`: their maximum number. */
+/** Maximum total size of all stored files, bytes. `MAX_COUNT`: their maximum number. */
 export const MAX_TOTAL = 512 * 1024 * 1024
 export const MAX_COUNT = 4_096
 export const MAX_COMING = 8
-/** How long a content is kept while the message that refers to it has not arrived, ms. */
+/** How long a file is kept while the message that refers to it has not arrived, ms. */
 export const GRACE = 600_000
 
-/** A part of a content. With an empty part, the sender asks how many bytes have been received. */
+/** A part of a file. With an empty part, the sender asks how many bytes have been received. */
 export interface Piece {
   readonly sha256: string
-  /** Size of the complete content, bytes. */
+  /** Size of the complete file, bytes. */
   readonly size: number
   readonly at: number
   readonly data: Uint8Array
@@ -54,11 +54,11 @@ export const gone = (filename: string) =>
 export class MessageFiles {
   private readonly disk: FileSystem.FileSystem
   private readonly folder: string
-  /** Size in bytes of each stored content, by the content's hash. */
+  /** Size in bytes of each stored file, by its hash. */
   private readonly kept = new Map<string, number>()
   /** Incomplete uploads, oldest first. */
   private readonly coming = new Map<string, Coming>()
-  /** When each recently used content may be removed (monotonic clock, ms). */
+  /** When each recently used file may be removed (monotonic clock, ms). */
   private readonly fresh = new Map<string, number>()
 
   constructor(disk: FileSystem.FileSystem, folder: string) {
@@ -86,7 +86,7 @@ export class MessageFiles {
   private readonly pin = (sha256: string) =>
     Effect.map(Monotonic.now, (now) => void this.fresh.set(sha256, now + GRACE))
 
-  /** Returns the number of bytes received. The content is durable when it is complete. */
+  /** Adds a part of a file. Returns the number of bytes received. The file is durable when it is complete. */
   readonly add = Effect.fnUntraced({ self: this }, function* (this: MessageFiles, { at, data, sha256, size }: Piece) {
     const kept = this.kept.get(sha256)
     if (kept !== undefined) return yield* Effect.as(this.pin(sha256), kept)
@@ -114,7 +114,7 @@ export class MessageFiles {
     return yield* this.put(sha256, Buffer.concat(coming.pieces))
   })
 
-  /** Writes the content to a temporary file, renames it to its hash, then records its size. */
+  /** Writes a complete file under a temporary name, renames it to its hash, then records its size. */
   private readonly put = (sha256: string, content: Uint8Array) => {
     if (hashOf(content) !== sha256)
       return Effect.fail(
@@ -143,7 +143,7 @@ export class MessageFiles {
     )
   }
 
-  /** Returns the description of a stored file, and keeps the file's content until the message arrives. */
+  /** Returns the description of a stored file, and keeps the file until the message arrives. */
   readonly describe = Effect.fnUntraced(
     { self: this },
     function* (this: MessageFiles, filename: string, sha256: string) {
@@ -166,7 +166,7 @@ export class MessageFiles {
     }
   )
 
-  /** Removes a content, even if a message needs it. */
+  /** Removes a file, even if a message needs it. */
   readonly forget = (sha256: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.kept.delete(sha256)
@@ -181,7 +181,7 @@ export class MessageFiles {
       return Effect.forEach(left, this.forget, { discard: true })
     })
 
-  /** Finds the contents that an earlier daemon stored. Removes incomplete ones. */
+  /** Finds the files that an earlier daemon stored. Removes incomplete ones. */
   readonly restore: Effect.Effect<void> = Effect.suspend(() =>
     this.disk.readDirectory(this.folder).pipe(
       Effect.orElseSucceed((): Array<string> => []),

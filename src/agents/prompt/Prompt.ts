@@ -22,7 +22,10 @@ export const MAX_PROMPT_BYTES = 512 * 1024
 /** Maximum size in the log of a prompt with the agent's instructions, bytes. The log would reject a larger rune. */
 export const MAX_KEPT_BYTES = 960 * 1024
 
-/** Maximum size of a prompt that is passed as a program argument, bytes. The system's limit also covers file names. */
+/**
+ * Maximum size of a prompt that is passed as a program argument, bytes. Below the system's limit, with room for file
+ * names.
+ */
 const MAX_ARGUMENT_BYTES = 120 * 1024
 
 /** Maximum prompt size that all backends of the agent accept, bytes. */

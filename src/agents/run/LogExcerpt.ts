@@ -5,7 +5,7 @@
  * large, and its contents would be lost.
  */
 
-/** Size of a text in the log, bytes, without its quotes. */
+/** Size of text in the log, bytes, without its quotes. */
 export const sizeOf = (text: string): number => Buffer.byteLength(JSON.stringify(text)) - 2
 
 const WORST = 6
@@ -14,7 +14,7 @@ const fits = (text: string, max: number): boolean =>
   text.length * WORST <= max || (text.length <= max && sizeOf(text) <= max)
 
 /**
- * The longest part of a text that fits into `max` bytes. `take` returns a part (from the start or the end) by its
+ * The longest part of a string that fits into `max` bytes. `take` returns a part (from the start or the end) by its
  * length.
  */
 const end = (whole: string, max: number, take: (count: number) => string): string => {
@@ -23,7 +23,7 @@ const end = (whole: string, max: number, take: (count: number) => string): strin
   return part
 }
 
-/** Shortens a text to about `max` bytes. */
+/** Shortens text to about `max` bytes. */
 export const text = (whole: string, max: number): string => {
   if (fits(whole, max)) return whole
   const half = Math.floor(max / 2)

@@ -189,7 +189,7 @@ const contentsOf = (
   recovered: Effect.Effect<void, StorageError>
 ): Pick<Agents["Service"], "addFile" | "forgetFiles"> => {
   const sweep = RetainedFiles.sweep(projects, log, files)
-  // until the log has been read, it is unknown which contents are needed
+  // until the log has been read, it is unknown which files are needed
   const sweepOnce = Effect.matchEffect(recovered, { onFailure: () => Effect.void, onSuccess: () => sweep })
   return {
     addFile: (piece) => Effect.andThen(piece.at === 0 ? sweepOnce : Effect.void, files.add(piece)),
@@ -348,7 +348,7 @@ export interface Options {
   readonly stores: string
   /** The folder of the stored inputs of calls that wait for the user. */
   readonly waiting: string
-  /** The folder of the contents of files that are attached to messages. */
+  /** The folder of files that are attached to messages. */
   readonly files: string
   /** The folder of the configs that the user has trusted. */
   readonly configs: string

@@ -82,14 +82,14 @@ export class Agents extends Context.Service<
          * next turn with this message. `urgent`: ends the run.
          */
         readonly how: "queue" | "steer" | "urgent"
-        /** Attached files. Their contents must have been added before. */
+        /** Attached files, which must have been added before. */
         readonly files?: ReadonlyArray<{ readonly filename: string; readonly sha256: string }>
       },
       caller: Caller
     ) => Command<Done>
-    /** Adds a part of a file. Returns the number of bytes received. The content is durable when it is complete. */
+    /** Adds a part of a file. Returns the number of bytes received. The file is durable when it is complete. */
     readonly addFile: (piece: Piece) => Effect.Effect<number, CommandRefused>
-    /** Removes the contents with these hashes, even if a message needs them. */
+    /** Removes the files with these hashes, even if a message needs them. */
     readonly forgetFiles: (hashes: ReadonlyArray<string>) => Effect.Effect<void>
     /** Unanswered messages to agents, and other entries that wait for the user. */
     readonly backlog: Effect.Effect<ReadonlyArray<BacklogInfo>>
@@ -161,7 +161,7 @@ export class Agents extends Context.Service<
     /** The current config of each open conversation, followed by each later config. A config may be sent twice. */
     readonly configs: Stream.Stream<ConfigNews>
     /**
-     * Removes file contents that no message needs. Erases expired text in a batch, and returns the number of runes
+     * Removes files that no message needs. Erases expired text in a batch, and returns the number of runes
      * that were tried. `usual`: how long text is kept if the project's config does not say; undefined: text is kept
      * permanently.
      */

@@ -25,7 +25,7 @@ export const neededMessages = ({ inbox, turn }: Stands): ReadonlyArray<Message> 
   return [...waiting, ...(isUndone ? carried : []), ...dropped]
 }
 
-/** Hashes of the contents that are needed; undefined if they cannot be determined. */
+/** Hashes of the files that are needed; undefined if they cannot be determined. */
 const needed = (projects: Projects): ReadonlySet<string> | undefined => {
   const stands: Array<Stands> = []
   const lost = projects.notLiving

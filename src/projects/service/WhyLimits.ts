@@ -21,7 +21,7 @@ export const boundKinds = {
 /** Skips runes that only a newer version of agentd can read. */
 const read = checkedReader(boundKinds)
 
-/** Maximum length of a text from outside agentd, characters. */
+/** Maximum length of text from outside agentd, characters. */
 export const LONG = 300
 
 export const cut = (words: string): string => (words.length <= LONG ? words : `${words.slice(0, LONG).toWellFormed()}…`)

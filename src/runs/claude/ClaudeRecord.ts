@@ -46,7 +46,7 @@ export const texts = (record: ClaudeRecord, key: string): ReadonlyArray<string> 
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : []
 }
 
-/** Shortens a text to one line of limited length, for a log or a mail. */
+/** Shortens text to one line of limited length, for a log or a mail. */
 export const oneLine = (words: string): string =>
   words
     .replaceAll(/[\p{Cc}\s]+/gu, " ")

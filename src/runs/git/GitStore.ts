@@ -259,7 +259,7 @@ export const heldIn = Effect.fnUntraced(
     const files = yield* FileSystem.FileSystem
     const senders = path.join(store.gitDir, "senders")
     yield* files.makeDirectory(senders, { recursive: true, mode: 0o700 })
-    // git starts the sender through a shell, so the contents of file descriptors come from files in the store
+    // git starts the sender through a shell, so the data for file descriptors comes from files in the store
     const redirects: Array<string> = []
     for (const [n, bytes] of handed.entries()) {
       const file = path.join(senders, `${keyOf(folder)}.${n + 3}`)

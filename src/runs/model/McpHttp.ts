@@ -154,7 +154,7 @@ export const make = Effect.fnUntraced(function* (
   const resultOf = ({ error, result }: Frame) =>
     error === undefined ? Effect.succeed(result) : fail(`refused: ${error.message}`, false)
 
-  /** Finds the answer among the frames in a text, and handles the other frames. */
+  /** Finds the answer among the received frames, and handles the other frames. */
   const answerIn = Effect.fnUntraced(function* (text: string, id: number) {
     let value: unknown
     try {

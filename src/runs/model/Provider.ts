@@ -154,7 +154,7 @@ export const callOf = (id: string, name: string, written: string): CallPart => {
     : { type: "call", id, name, input: {}, invalid: written.slice(0, MAX_INVALID) }
 }
 
-/** The JSON object in a text; undefined if the text is none. */
+/** Parses a JSON object; undefined if the text is none. */
 export const objectIn = (text: string): JsonObject | undefined => {
   const value = parsed(text)
   return isObject(value) ? value : undefined

@@ -10,7 +10,7 @@ export type Noted<N> = N & { readonly at: number }
 
 export const noteOf = <N extends object>(note: N, at: number): string => JSON.stringify({ at, ...note })
 
-/** Parses a note; undefined for the end of the input, and for a text that is no note. */
+/** Parses a note; undefined for the end of the input, and for text that is no note. */
 const parse = <N>(text: string): Noted<N> | undefined => {
   try {
     const note: Noted<N> = JSON.parse(text)
