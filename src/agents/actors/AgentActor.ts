@@ -83,7 +83,7 @@ const used = (state: LifeState, usage: Usage, at: number): LifeState => {
 const goalOf = (messageIds: ReadonlyArray<string>): string | undefined =>
   messageIds.flatMap((id) => /^plan\/([^/]+)\//.exec(id)?.[1] ?? [])[0]
 
-/** Fields of the usage rune. Zero values are omitted. */
+/** Usage of one model, as fields of the usage rune. Zero values are omitted. */
 const modelIn = ({ cacheRead, cacheWrite, input, model, output, usd }: Budget.ModelUsage) => ({
   model,
   input,

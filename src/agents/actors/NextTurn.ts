@@ -88,7 +88,7 @@ const nextRun = (
   const { inbox, toWorker, turn } = siblings
   const unfinished = Prompt.unfinishedOf(inbox.data, turn.data)
   const waiting = Prompt.queued(inbox.data, turn.data)
-  // the previous run may have died before its turn started
+  // the previous run may have ended before its turn started
   const wasCarried = waiting.some(({ messageId }) => data.messageIds.includes(messageId))
   const isLeft = mode === "loop" || unfinished.length > 0 || wasCarried
   const runId = newId(now, nextId)

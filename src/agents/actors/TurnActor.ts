@@ -126,7 +126,7 @@ export const hasDied = (any: Said | undefined): boolean => {
   return event?._tag === "stream_error" && event.died === true
 }
 
-/** How long after its grace period a run is killed, ms. */
+/** How long a run that must end may continue after its grace period before it is killed. */
 const PATIENCE = Duration.minutes(1)
 /** Maximum time that a run without a turn is kept for its background work. */
 const MAX_BACKGROUND = Duration.hours(24)

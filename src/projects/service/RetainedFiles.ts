@@ -1,10 +1,10 @@
 /**
- * RetainedFiles: finds file contents that messages of open conversations need. These are messages that wait, that an
- * unfinished turn carries, or that were not answered and need the user's decision.
+ * RetainedFiles: finds the attached files that messages in open conversations need. These are messages that wait, that
+ * an unfinished turn carries, or that were not answered and need the user's decision.
  *
- * Guarantees: If it cannot be determined which contents are needed (the log cannot be read or applied), none is
- * removed. Contents are also kept for messages of agents that are no longer in the config, and of projects whose config
- * cannot be read.
+ * Guarantees: If it cannot be determined which files are needed (the log cannot be read or applied), none is removed.
+ * Files are also kept for messages to agents that are no longer in the config, and in projects whose config cannot be
+ * read.
  */
 import { Effect } from "effect"
 import type { EventLog } from "../../core/event-log/EventLog.ts"

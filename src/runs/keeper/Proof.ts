@@ -20,7 +20,10 @@ const known = (file: string): string | undefined => {
 
 export const nonce = (): string => randomBytes(32).toString("hex")
 
-/** Daemon and keeper read the secret for each connection, so if a damaged secret is replaced, both use the new one. */
+/**
+ * Reads the shared secret; replaces it if it is damaged. Daemon and keeper read it for each connection, so both use the
+ * new one.
+ */
 export const secretOf = (folder: string): string => {
   const file = path.join(folder, "secret")
   const found = known(file)

@@ -57,8 +57,8 @@ export interface Beneath {
   /** Opens an existing file or folder, with links followed. The descriptor cannot be read yet. */
   readonly hold: (given: string) => Effect.Effect<Held, WorkspaceError, Scope.Scope>
   /**
-   * Opens a folder. If requested, creates it and its missing parents. `refuse` checks the location of each folder
-   * before the folder is created.
+   * Opens a folder. If it does not exist, creates it and its missing parents. `refuse` checks the location of each
+   * folder before the folder is created.
    */
   readonly makeFolder: (
     relative: string,
