@@ -1,22 +1,24 @@
 #!/usr/bin/env node
 /**
- * main: the first module of agentd. Turns on Node's compile cache before any other
- * module is loaded, because it serves only what is loaded after it. The cache lies in the
- * user's own folder: in a shared one others could put code into this process.
+ * main: the first module of agentd. Turns on Node's compile cache before any other module is loaded, because the cache
+ * only works for modules that are loaded after it. The cache is in the user's own folder: in a shared folder, others
+ * could inject code into this process.
  */
 import { enableCompileCache } from "node:module"
 import { isAbsolute, join } from "node:path"
 import { isatty } from "node:tty"
 
-// Without a listener Node would open its debugger's port.
+// Without a listener, Node would open its debugger port on this signal.
 process.on("SIGUSR1", () => {})
 
-// Read bare: loading Config first would load what is to be cached.
+// Read process.env directly: loading Config first would load modules without the cache.
 const { XDG_CACHE_HOME: xdg = "", HOME: home = "" } = process.env
 const cache = isAbsolute(xdg) ? xdg : isAbsolute(home) ? join(home, ".cache") : undefined
 const compiled = cache === undefined ? undefined : join(cache, "agentd", "compile")
 
-/** True for arguments with which a program starts a daemon. Nobody sees the output, so the command line is not loaded. */
+/**
+ * True for the arguments with which a program starts a daemon. Nobody sees the output, so the CLI code is not loaded.
+ */
 const isUnattended = (args: ReadonlyArray<string>): boolean => {
   const isUp = args.at(-1) === "up" && (args.length === 1 || (args.length === 3 && args[0] === "--state"))
   const isSeen = isatty(0) || isatty(1) || process.env["FORCE_COLOR"] !== undefined

@@ -1,10 +1,10 @@
 /**
- * Access: the pages and programs that may connect over HTTP, each with its right, until it is revoked. A program has a
- * token, a page has a key of its own (`Pairing`).
+ * Access: grants access rights over HTTP to web pages and programs, and revokes them. A program authenticates with a
+ * token, a page with its own key (`Pairing`).
  *
- * Guarantees: the grants are a fold of the log. The log has only the hash of a token, and nothing of a page's key. An
- * invitation is valid for one page, once, for two minutes, and only in this daemon. A revoked grant is invalid as soon
- * as the revocation is answered.
+ * Guarantees: the list of grants is computed from the log. The log contains only the hash of a token, and no part of a
+ * page's key. An invitation is valid for two minutes, and one page can use it once. It ends with the daemon. When the
+ * daemon has confirmed a revocation, the grant is no longer valid.
  */
 import { Context, Deferred, Effect, Layer, Semaphore } from "effect"
 import { createHash, createHmac, randomBytes } from "node:crypto"
@@ -24,9 +24,9 @@ export interface Grant {
   readonly by: string
   /** When the right was granted, ms since the epoch. */
   readonly since: number
-  /** Hash of a program's token. Empty for a page, which has no token. */
+  /** SHA-256 hash of a program's token. Empty for a page, which has no token. */
   readonly hash: string
-  /** The page's own port; undefined if the page has an address by name. */
+  /** The page's own port; undefined if the page is reached by its own host name instead. */
   readonly port?: number | undefined
 }
 
@@ -54,7 +54,7 @@ export const fold: StreamFold<Grants> = {
   fromPlain: (plain) => new Map((plain as ReadonlyArray<Grant>).map((grant) => [grant.id, grant]))
 }
 
-/** Maximum number of tokens and pages together. */
+/** Maximum number of grants, for programs and pages together. */
 const MAX_GRANTS = 100
 /** Lifetime of an invitation, ms. */
 export const INVITED = 120_000
@@ -63,10 +63,10 @@ const MAX_INVITED = 20
 
 const secret = Effect.sync(() => randomBytes(32).toString("base64url"))
 const fresh = Effect.map(secret, (text) => text.replaceAll(/[-_]/g, "").slice(0, 8).toLowerCase())
-/** The handle by which a page identifies its code, without sending the code itself. */
+/** An identifier derived from an invitation code. The page sends this instead of the code. */
 export const handleOf = (code: string): string =>
   createHmac("sha256", code).update(Proof.text("handle")).digest("base64url")
-/** The host name of the page's own origin. It cannot be guessed before the page's link is used. */
+/** The host name of the page's own origin. Nobody can guess it before the page's link is used. */
 export const nameOf = (code: string): string =>
   `agentd-${createHmac("sha256", code).update(Proof.text("name")).digest("hex").slice(0, 20)}.localhost`
 export const hashOf = (token: string): string => createHash("sha256").update(token).digest("hex")
@@ -80,7 +80,7 @@ interface Wanted {
 interface Invitation extends Wanted {
   readonly code: string
   readonly by: string
-  /** Expiry on the monotonic clock, in ms. */
+  /** Time at which the invitation expires, on the monotonic clock, in ms. */
   readonly until: number
 }
 
@@ -101,21 +101,21 @@ export class Access extends Context.Service<
   Access,
   {
     readonly list: Effect.Effect<ReadonlyArray<Grant>, StorageError>
-    /** The token is returned only once. */
+    /** Creates a token for a program. The token is returned only once. */
     readonly grant: (wanted: Wanted, caller: Pick<Caller, "by">) => Command<Granted>
-    /** A code with which one page may connect, once. */
+    /** Creates a code with which one page can connect, once. */
     readonly invite: (wanted: Wanted, caller: Pick<Caller, "by">) => Effect.Effect<string>
     readonly claim: (handle: string) => Command<Claimed>
-    /** `id`: the grant's id, or a unique prefix of it. */
+    /** Revokes a grant. `id`: the grant's id, or a unique prefix of it. */
     readonly revoke: (
       id: string,
       caller: Pick<Caller, "by">
     ) => Command<{ readonly eventId: number; readonly grant: Grant }>
-    /** The grant of a token; undefined if the token is invalid. Waits until the log is read. */
+    /** The grant for a token; undefined if the token is invalid. Waits until the log has been read. */
     readonly of: (token: string) => Effect.Effect<Grant | undefined, StorageError>
-    /** The grant of a page by its id; undefined if there is none. Waits until the log is read. */
+    /** The grant with this id if it belongs to a page; otherwise undefined. Waits until the log has been read. */
     readonly page: (id: string) => Effect.Effect<Grant | undefined, StorageError>
-    /** Waits until the grant is revoked; returns at once if there is none. */
+    /** Waits until the grant with this id is revoked; returns at once if there is no such grant. */
     readonly ended: (id: string) => Effect.Effect<void>
   }
 >()("agentd/access/Access") {}
@@ -139,7 +139,7 @@ const used = refuse(
   "Get a new one: agentd open"
 )
 
-/** The valid grants, and the callers that wait for the end of one. */
+/** The valid grants, and the callers that wait until a grant is revoked. */
 class Book {
   grants: Grants = new Map()
   private hashes: ReadonlyMap<string, Grant> = new Map()
@@ -180,7 +180,7 @@ class Book {
   }
 }
 
-/** Open invitations by the handles of their codes. In memory only. */
+/** Open invitations by the handle of their code. Stored only in memory. */
 const invitations = () => {
   const open = new Map<string, Invitation>()
   return {
@@ -214,7 +214,7 @@ const make = Effect.gen(function* () {
   const known = Deferred.await(loaded)
 
   const append = (one: RuneDraft) =>
-    // a rejected rune is a bug of agentd
+    // a rejected rune is a bug in agentd
     Effect.catchTag(log.append([one]), "RuneRefused", Effect.die).pipe(
       Effect.map(([rune]) => {
         book.become(apply(book.grants, rune!))

@@ -1,13 +1,13 @@
 /**
- * AccessKinds: the kinds of runes for access over HTTP, in the daemon's stream. They contain a token's hash, never the
- * token.
+ * AccessKinds: the rune kinds for access over HTTP, which the daemon writes to its own stream. The runes contain a
+ * token's hash, never the token.
  */
 import { Schema } from "effect"
 import { kind } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 
-/** `view` allows reading; `act` allows everything that a user may do. */
+/** `view` allows reading; `act` allows every action that a user can take. */
 export const Right = Schema.Literals(["view", "act"])
 export type Right = typeof Right.Type
 

@@ -1,15 +1,15 @@
 /**
- * BackupFile: writes a backup: a store and the files that belong to it, in one tar file compressed with zstd. The
- * backup is made while a daemon works, or of a store that no program has open.
+ * BackupFile: writes a backup: a store and the files that belong to it, in one tar file compressed with zstd. A backup
+ * can be made while a daemon runs, or when no program has the store open.
  *
  *     agentd-backup.json      facts about the backup, such as its time
  *     runes.db                a consistent copy of the database
  *     segments/ archive/ …    the files that the database names
  *     agentd-contents.json    every entry but the first, with its size and hash
  *
- * Guarantees: everything that was durable at the start is in the backup. The store is only read. The file is complete,
- * on the disk and readable by this user only, or it does not exist. An existing file is replaced only on request. Not
- * included are repositories and work trees, agents' homes, keys and logins.
+ * Guarantees: the backup contains everything that was on disk when the backup began. The store is never changed. The
+ * backup file is either complete, on disk and readable only by this user, or it does not exist. An existing file is
+ * replaced only on request. Repositories, work trees, agents' home folders, keys and logins are not included.
  */
 import { Clock, Effect, Schema, type Scope } from "effect"
 import { createHash } from "node:crypto"
@@ -23,7 +23,7 @@ import { syncFolder } from "../core/event-log/SyncFolder.ts"
 import { ABOUT, filesIn, isTorn, LIST, PASSING, SEGMENTS, STAYING, STORE } from "./Contents.ts"
 import * as Tar from "./Tar.ts"
 
-/** A backup cannot be made, or cannot be used. */
+/** The backup cannot be made or used. */
 export class BackupRefused extends Schema.TaggedError<BackupRefused>()("BackupRefused", {
   message: Schema.String,
   remedy: Schema.String,
@@ -34,13 +34,13 @@ export const FORMAT = 1
 
 export const About = Schema.Struct({
   format: Schema.Int,
-  /** The version of agentd that made it. */
+  /** Version of the agentd that made the backup. */
   agentd: Schema.String,
   schema: Schema.Int,
-  /** The newest rune, and when it was appended, ms since the epoch. */
+  /** EventId of the newest rune, and the time at which it was appended, in ms since the epoch. */
   head: Schema.Int,
   headAt: Schema.Int,
-  /** When the backup was begun, ms since the epoch. */
+  /** Time at which the backup was begun, in ms since the epoch. */
   at: Schema.Int,
   state: Schema.String
 })
@@ -52,11 +52,11 @@ export type Item = typeof Item.Type
 export interface Options {
   /** Absolute path of the state directory. */
   readonly state: string
-  /** Absolute path of the backup. */
+  /** Absolute path of the backup file. */
   readonly file: string
   readonly force: boolean
   readonly version: string
-  /** Called with the number of bytes that are done, and the number of all bytes. */
+  /** Called with the number of bytes written so far, and the total number of bytes. */
   readonly progress: (done: number, all: number) => void
 }
 
@@ -70,7 +70,7 @@ export interface Made extends About {
 const TRIES = 3
 const PIECE = 1 << 20
 
-/** A file of the store was changed after the database was copied. */
+/** Error: a file of the store changed after the database was copied. */
 class Changed extends Schema.TaggedError<Changed>()("Changed", { message: Schema.String }) {}
 
 const refused = (message: string, remedy: string) => new BackupRefused({ message, remedy, exitCode: 1 })
@@ -83,7 +83,10 @@ const failed = (file: string) => (cause: unknown) =>
 
 const attempt = <A>(file: string, work: () => A) => Effect.try({ try: work, catch: failed(file) })
 
-/** Copies files that exist and were not copied yet. Files are named by their content, so they never change. */
+/**
+ * Copies files from the store that have not been copied yet. A file's name is derived from its content, so a file never
+ * changes.
+ */
 const take = (from: string, to: string): void => {
   for (const name of PASSING.flatMap((folder) => filesIn(from, folder))) {
     const into = join(to, name)
@@ -92,7 +95,7 @@ const take = (from: string, to: string): void => {
     try {
       fs.copyFileSync(join(from, name), into)
     } catch (error) {
-      // the file was removed, because it is no longer needed
+      // the file was removed meanwhile, because it was no longer needed
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error
     }
   }
@@ -111,7 +114,7 @@ const piecesOf = function* (handle: number, size: number): Generator<Uint8Array,
 interface Source {
   readonly name: string
   readonly path: string
-  /** The file's hash in the database; undefined if there is none. */
+  /** The hash of the file that the database contains; undefined if the database has none. */
   readonly sha256?: string
 }
 
@@ -131,7 +134,7 @@ const jsonEntry = (name: string, value: unknown): Tar.Entry => {
   return { name, size: bytes.length, content: [bytes] }
 }
 
-/** All entries in order. Those that were written are added to `items`. */
+/** All entries of the backup in order. Each file that has been written is added to `items`. */
 const entriesOf = function* (
   about: About,
   sources: ReadonlyArray<Source>,
@@ -146,7 +149,7 @@ const entriesOf = function* (
     try {
       handle = fs.openSync(path, "r")
     } catch (error) {
-      // a conversation's memory may be removed in the meantime; a segment that the database names may not
+      // a conversation's memory may be removed during the backup; a segment that the database names may not
       if ((error as NodeJS.ErrnoException).code === "ENOENT" && sha256 === undefined) continue
       throw error
     }
@@ -173,12 +176,12 @@ const entriesOf = function* (
   yield jsonEntry(LIST, items)
 }
 
-/** Moves the complete file to its final path. Without `force` it does not replace another file. */
+/** Moves the complete file to its final path. An existing file is replaced only if `force` is set. */
 const place = (part: string, file: string, force: boolean): void => {
   if (force) fs.renameSync(part, file)
   else {
     try {
-      // fails if a file with that name exists now
+      // fails if a file with that name has appeared meanwhile
       fs.linkSync(part, file)
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
@@ -215,7 +218,10 @@ const check = ({ file, force, state }: Options) =>
     return Effect.void
   })
 
-/** A temporary folder next to the file, removed when the scope closes. Remains of a killed backup are removed. */
+/**
+ * A temporary folder next to the backup file, removed when the scope closes. Leftovers of a backup that was killed are
+ * removed first.
+ */
 const stageOf = (file: string): Effect.Effect<string, BackupRefused, Scope.Scope> =>
   Effect.acquireRelease(
     attempt(file, () => {
@@ -249,7 +255,8 @@ const once = (options: Options): Effect.Effect<Made, BackupRefused | StorageErro
     const at = yield* Clock.currentTimeMillis
     const stage = yield* stageOf(file)
     yield* Effect.addFinalizer(() => Effect.sync(() => fs.rmSync(`${file}.part`, { force: true })))
-    // copy files before the database, because they can be removed later, and after it, because new ones can appear
+    // copy files before the database, because they can be removed later; and again after it, because new files can
+    // appear
     yield* attempt(file, () => take(state, stage))
     yield* StoreCopy.copy(join(state, STORE), join(stage, STORE))
     yield* attempt(file, () => take(state, stage))

@@ -1,9 +1,9 @@
 /**
- * Restoring: unpacks a backup next to the store that it replaces, checks it, and puts it in place.
+ * Restoring: unpacks a backup next to the current store, checks the backup, and then replaces the store by it.
  *
  * Guarantees: the store is not touched before the whole backup has been read and verified. The previous store is moved
- * aside as a whole, and never removed. A restore that is interrupted at any moment is undone when the store is opened
- * next, so that everything is as before. The caller must hold the store's lock.
+ * to another folder as a whole, and is never removed. If a restore is interrupted, it is undone when the store is next
+ * opened: the previous store is back. The caller must hold the store's lock.
  */
 import { Effect, Option, Schema } from "effect"
 import { createHash } from "node:crypto"
@@ -16,7 +16,7 @@ import { About, BackupRefused, FORMAT, Item } from "./BackupFile.ts"
 import { ABOUT, isOurs, JOURNAL, LIST, replaces, STORE } from "./Contents.ts"
 import * as Tar from "./Tar.ts"
 
-/** Folder in the state directory in which a backup is unpacked. */
+/** Folder in the state directory into which a backup is unpacked. */
 const STAGE = "restore.part"
 /** Maximum size of a JSON entry, in bytes. */
 const MAX_JSON = 64 * 1024 * 1024
@@ -58,7 +58,7 @@ const textOf = async (content: AsyncIterable<Uint8Array>, size: number): Promise
   return Buffer.concat(pieces).toString("utf8")
 }
 
-/** Writes an entry to a new file, flushed to the disk. Returns its hash. */
+/** Writes an entry to a new file and flushes the file to disk. Returns the content's hash. */
 const writeTo = async (path: string, content: AsyncIterable<Uint8Array>): Promise<string> => {
   fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const hash = createHash("sha256")
@@ -116,7 +116,10 @@ const unpackInto = async (file: string, stage: string, signal: AbortSignal): Pro
   return { ...about!, stage, items: found.size }
 }
 
-/** Unpacks a backup and checks each entry. The folder is removed when the scope closes, unless it was put in place. */
+/**
+ * Unpacks a backup and checks each entry. The folder is removed when the scope closes, unless it has become the new
+ * store.
+ */
 export const unpack = (state: string, file: string) =>
   Effect.acquireRelease(
     attempt(file, () => {
@@ -156,8 +159,8 @@ const writeJournal = (state: string, journal: typeof Journal.Type): void => {
 }
 
 /**
- * Undoes a restore that was interrupted, so that the store is as before. Returns false if there was none. Throws if its
- * journal cannot be read.
+ * Undoes an interrupted restore, so that the previous store is back. Returns false if no restore was interrupted.
+ * Throws if the restore's journal cannot be read.
  */
 export const undo = (state: string): boolean => {
   const path = join(state, JOURNAL)
@@ -167,7 +170,7 @@ export const undo = (state: string): boolean => {
   const { aside, news, olds } = journal
   const stage = join(state, STAGE)
   const from = join(state, aside)
-  // a name in both places is the old file in `aside`, and the new file in the state directory
+  // if both folders have a file with this name, the old file is in `aside`, and the new file in the state directory
   for (const name of news) {
     const isOld = olds.includes(name) && !fs.existsSync(join(from, name))
     if (!isOld && !fs.existsSync(join(stage, name))) fs.rmSync(join(state, name), { recursive: true, force: true })
@@ -186,7 +189,7 @@ const move = (state: string, aside: string): string | undefined => {
   const olds = fs.readdirSync(state).filter(replaces)
   const news = fs.readdirSync(stage).filter(replaces)
   syncAll(stage)
-  // fails if a folder of that name exists, whose files an undo would take for this store
+  // fails if a folder with that name exists, because an undo would treat its files as those of the previous store
   if (olds.length > 0) fs.mkdirSync(join(state, aside), { mode: 0o700 })
   writeJournal(state, { aside, olds, news })
   for (const name of olds) fs.renameSync(join(state, name), join(state, aside, name))
@@ -200,8 +203,8 @@ const move = (state: string, aside: string): string | undefined => {
 }
 
 /**
- * Puts the unpacked store in place. Returns the new path of the previous store; undefined if there was none. `aside`: a
- * name that is not in use.
+ * Replaces the store by the unpacked backup. Returns the new path of the previous store; undefined if there was none.
+ * `aside`: folder name for the previous store, which must not be in use.
  */
 export const swap = (state: string, file: string, aside: string): Effect.Effect<string | undefined, BackupRefused> =>
   Effect.uninterruptible(

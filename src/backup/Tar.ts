@@ -1,9 +1,9 @@
 /**
- * Tar: writes and reads files in one stream, in POSIX's `pax` format, which any `tar` can read.
+ * Tar: writes and reads tar files as a stream, in the POSIX `pax` format, which every `tar` program can read.
  *
  * Guarantees: writing fails if an entry does not have the number of bytes that it states. Reading trusts nothing:
- * headers must have correct checksums, entries must be plain files, and a truncated stream is an error. Contents are
- * streamed, not loaded whole into memory.
+ * headers must have correct checksums, entries must be regular files, and a truncated stream is an error. File contents
+ * are streamed, and never loaded into memory as a whole.
  */
 
 /** A file to be written. Its content has exactly `size` bytes. */
@@ -15,9 +15,9 @@ export interface Entry {
 
 const BLOCK = 512
 const MAX_NAME = 100
-/** The largest size that fits into a plain header: 11 octal digits. */
+/** The largest file size that fits into a plain header: 11 octal digits. */
 const MAX_SIZE = 0o77777777777
-/** Maximum size of an extended header, in bytes; a path is shorter than that. */
+/** Maximum size of an extended header, in bytes. A path is always shorter. */
 const MAX_EXTRA = 65_536
 
 const padding = (size: number): number => (BLOCK - (size % BLOCK)) % BLOCK
@@ -75,7 +75,7 @@ export const write = async function* (
   yield Buffer.alloc(2 * BLOCK)
 }
 
-/** Reads a stream of pieces in the numbers of bytes that the caller needs. */
+/** Reads a stream, which arrives in pieces, in exactly the numbers of bytes that the caller needs. */
 class Source {
   private readonly pieces: AsyncIterator<Uint8Array>
   private rest: Uint8Array = new Uint8Array(0)
@@ -142,7 +142,10 @@ const extraIn = (bytes: Buffer): ReadonlyMap<string, string> => {
   return found
 }
 
-/** Passes each entry to `each`, which must read its content to the end. Entries other than plain files are rejected. */
+/**
+ * Passes each entry to `each`, which must read the entry's content to the end. Entries other than regular files are
+ * rejected.
+ */
 export const read = async (
   stream: AsyncIterable<Uint8Array>,
   each: (entry: Pick<Entry, "name" | "size">, content: AsyncIterable<Uint8Array>) => Promise<void>

@@ -1,5 +1,5 @@
 /**
- * AgentConfig: the config of one agent, with every default filled in.
+ * AgentConfig: the config of one agent, with all defaults filled in.
  */
 import { Schema } from "effect"
 import { BackendConfig } from "./BackendConfig.ts"
@@ -75,10 +75,7 @@ const periods = {
   )
 }
 
-/**
- * The budget of an agent in one incarnation, or of a conversation between two resets. A field that is omitted sets no
- * limit.
- */
+/** The budget of an agent per incarnation, or of a conversation between two resets. An omitted field sets no limit. */
 export const BudgetConfig = Schema.Struct({
   tokens: optional(Tokens, "Input and output tokens."),
   toolCalls: optional(whole(1, 1_000_000_000), "Tool calls."),
@@ -238,8 +235,8 @@ export const AgentConfig = Schema.Struct({
 export type AgentConfig = typeof AgentConfig.Type
 
 /**
- * The backend with this index: 0 is the agent's own backend, the others are its fallbacks. An index without a fallback
- * gives the agent's own backend.
+ * The agent's backend with this index: 0 is the agent's own backend, the others are its fallbacks. An index without a
+ * fallback gives the agent's own backend.
  */
 export const backendAt = ({ backend, fallback }: Pick<AgentConfig, "backend" | "fallback">, index: number) =>
   index === 0 ? backend : (fallback[index - 1] ?? backend)

@@ -1,10 +1,9 @@
 /**
- * Attempt: runs a function that may fail, if the reason does not matter: a file that is gone, a
- * text that is not JSON. It has no imports, because the program's entries use it before anything
- * else is loaded.
+ * Attempt: runs a function that may throw, for callers that need not know why it failed: a missing file, or text that
+ * is not JSON. The module has no imports, because the program's entry points use it before anything else is loaded.
  */
 
-/** Undefined if the function throws. */
+/** The function's result; undefined if the function throws. */
 export const attempt = <A>(read: () => A): A | undefined => {
   try {
     return read()

@@ -1,5 +1,5 @@
 /**
- * BackendConfig: the backends that a config can name, by `type`.
+ * BackendConfig: the backends that a config can select by `type`.
  */
 import { Schema } from "effect"
 import {
@@ -32,7 +32,7 @@ const passEnv = optional(
   'Variables of the daemon that are passed on, by name: ["GITHUB_TOKEN"]. Without it, a program gets only the variables that any program needs; a coding agent also gets its own settings and key.'
 )
 
-/** For all backends with a process. */
+/** Fields that all backends with a process have. */
 const process = {
   cwd: optional(
     FilePath,
@@ -122,7 +122,10 @@ const needsProvider = Schema.makeFilter(
       : true
 )
 
-/** The prompt is the program's input, its lines are its output, and its exit code is the outcome of the run. */
+/**
+ * A backend that runs a program: the prompt is the program's input, its output lines are the agent's output, and its
+ * exit code is the outcome of the run.
+ */
 export const CommandBackend = Schema.Struct({
   type: described(Schema.Literal("command"), "A program that is started for each run."),
   argv: optional(Argv, 'The program and its arguments, without a shell: ["claude", "-p"]. Either this or shell.'),
@@ -149,7 +152,7 @@ export const CommandBackend = Schema.Struct({
 )
 export type CommandBackend = typeof CommandBackend.Type
 
-/** Fields of all backends whose runs consist of turns. */
+/** Fields that all backends with turns have. */
 const turns = {
   resume: Schema.Boolean.pipe(withDefault(true, "Whether a new run continues the conversation of the last one.")),
   silence: Span.pipe(
@@ -220,7 +223,7 @@ export const AcpBackend = Schema.Struct({
 }).check(needsProvider)
 export type AcpBackend = typeof AcpBackend.Type
 
-/** Any program that speaks agentd's own protocol, one JSON record per line: docs/exec-backend.md. */
+/** Any program that implements agentd's own protocol, one JSON record per line; see docs/exec-backend.md. */
 export const ExecBackend = Schema.Struct({
   type: described(
     Schema.Literal("exec"),
@@ -267,7 +270,7 @@ export type McpServerConfig = typeof McpServerConfig.Type
 
 export const MODEL_TOOLS = ["shell", "read", "write", "edit", "list", "search"] as const
 
-/** The environment variable with the provider's key, unless the config names another. */
+/** The environment variable that contains the provider's key, if the config names no other. */
 export const KEY_ENV = { anthropic: APIS.anthropic.key, openai: APIS.openai.key } as const
 
 export const ModelBackend = Schema.Struct({

@@ -1,9 +1,9 @@
 /**
- * ByteCount: a number of bytes in readable form. Pure, and without imports: the quick entry of the
- * CLI loads it.
+ * ByteCount: formats a number of bytes for people. Pure, and without imports, because the quick entry of the CLI loads
+ * it.
  */
 
-/** For example "4.2 MB". */
+/** The number of bytes as text, such as "4.2 MB". */
 export const shown = (count: number): string => {
   const units = ["B", "kB", "MB", "GB", "TB"]
   const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, count)) / 3))

@@ -1,6 +1,6 @@
 /**
  * ChannelConfig: the config of a channel: its agents, the order in which they get the floor, and how turns begin and
- * end. Every default is filled in. A decoded config is plain JSON and can be stored in the log.
+ * end. All defaults are filled in. A decoded config is plain JSON and can be stored in the log.
  */
 import { Schema } from "effect"
 import { described, Name, NAME_FORM, optional, Text, whole, withDefault } from "./Fields.ts"
@@ -95,7 +95,7 @@ export const decodeChannel = Schema.decodeUnknownSync(ChannelConfig)
 
 const DEFAULTS = decodeChannel({})
 
-/** Channel settings as stored in the log. An older agentd stored fewer of them. */
+/** Channel settings as stored in the log. An older agentd stored fewer fields. */
 export interface Kept extends Partial<Omit<ChannelConfig, "turnConfig">> {
   readonly turnConfig?: Partial<TurnConfig>
 }

@@ -1,9 +1,9 @@
 /**
  * Config: the config of a project, and the user's own config for mail and the daemon.
  *
- * Guarantees: a decoded config is complete (every default is filled in). Every number and length in
- * it is limited, and no text in it contains a NUL byte. Each field has its description here, so
- * that the JSON Schema for editors, the error messages and the documentation have one source.
+ * Guarantees: a decoded config is complete (every default is filled in). Every number and length has a limit, and no
+ * text contains a NUL byte. The description of each field is here: the JSON Schema for editors, the error messages and
+ * the documentation all use it.
  */
 import { Schema } from "effect"
 import { AgentConfig, BudgetConfig, MachineBudget, PricesConfig } from "./AgentConfig.ts"
@@ -77,7 +77,10 @@ export const MailConfig = Schema.Struct({
 })
 export type MailConfig = typeof MailConfig.Type
 
-/** The first of the ports that are assigned by user id. All are below those that the kernel itself assigns. */
+/**
+ * The first of the ports that agentd assigns by user id. All of them are below the ports that the kernel assigns
+ * itself.
+ */
 const FIRST_PORT = 20_000
 const PORTS = 10_000
 
@@ -159,7 +162,7 @@ interface Named {
   readonly name: string | undefined
 }
 
-/** Every field of a config that names one of the config's agents. */
+/** Every field of a config that refers to one of the config's agents, with the agent's name. */
 const namedIn = ({ agents, channels, goals, schedules }: Rooms): ReadonlyArray<Named> => [
   ...Object.entries(agents).map(([name, { parent }]) => ({ path: ["agents", name, "parent"], name: parent })),
   ...Object.entries(channels).flatMap(([channel, seats]) =>
@@ -187,7 +190,10 @@ const nobody = (name: string, { agents }: Rooms): string => {
   return `there is no agent "${name}" in this file${meant === undefined ? "" : `; did you mean "${meant}"?`}`
 }
 
-/** Reports unknown names: a misspelled name would leave a seat empty forever without a message. */
+/**
+ * Reports names of agents that do not exist. Otherwise a misspelled name would leave a seat empty for ever, without a
+ * message.
+ */
 const unknownAgents = (rooms: Rooms) =>
   namedIn(rooms)
     .filter((named): named is Named & { readonly name: string } =>

@@ -1,15 +1,15 @@
 /**
- * ConfigChange: the consequences of a changed `agentd.jsonc`, and the difference of its text. Pure.
+ * ConfigChange: the consequences of a change to `agentd.jsonc`, and the diff of its text. Pure.
  *
- * Guarantees: every field that differs is named, the dangerous ones first. A field counts as dangerous unless the
- * change is known to be harmless or stricter. So a field that a later agentd adds is never overlooked. The text
- * difference omits only unchanged lines.
+ * Guarantees: every changed field is named, the dangerous ones first. A change counts as dangerous unless it is known
+ * to be harmless or stricter. So a field that a later agentd adds is never overlooked. The diff leaves out only
+ * unchanged lines.
  */
 import { Schema, TextDiff } from "effect"
 import type { AgentConfig } from "./AgentConfig.ts"
 import type { Project } from "./ConfigFile.ts"
 
-/** A single difference between two configs, in plain words. */
+/** A single difference between two configs, as a sentence. */
 export const Consequence = Schema.Struct({
   /** True if the new value allows more than before: another program, another key, fewer approvals. */
   dangerous: Schema.Boolean,
@@ -22,7 +22,7 @@ type Path = ReadonlyArray<string>
 const below = (place: string, names: string): ReadonlyArray<string> =>
   names.split(" ").map((name) => `${place}.${name}`)
 
-/** Fields that are harmless with any value. `*` stands for any name, `**` for everything below. */
+/** Fields whose changes are always harmless. `*` stands for any name, `**` for all fields below. */
 const HARMLESS = [
   "name",
   "channels.**",
@@ -39,7 +39,7 @@ const HARMLESS = [
   ...below("mail", "outageAfter digestWindow maxPerHour")
 ]
 
-/** Fields with a scale of values, from the strictest to the most permissive. */
+/** Fields whose values are ordered, from the strictest to the most permissive. */
 const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unknown>]> = [
   ["agents.*.approvals.mode", ["read_only", "auto", "full_access"]],
   ["agents.*.backend.permissionMode", ["plan", "default", "acceptEdits", "bypassPermissions"]],
@@ -49,9 +49,9 @@ const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unkn
   ["mail.smtp.rejectUnauthorized", [true, false]]
 ]
 
-/** Lists that allow more when an entry is added. */
+/** Fields with lists that allow more when an entry is added. */
 const GROWING = ["agents.*.approvals.never", "agents.*.may", "agents.*.backend.tools"]
-/** Fields with numbers that allow more when they grow. */
+/** Fields with numbers that allow more when the number grows. */
 const RISING = ["agents.*.limits", "goals.limits"].flatMap((place) => below(place, "memory tasks cpuWeight disk"))
 const SHRINKING = ["agents.*.approvals.always"]
 
@@ -87,7 +87,7 @@ const adds = (before: unknown, after: unknown): boolean => {
   return entriesOf(after).some((entry) => !known.has(entry))
 }
 
-/** Treats a field of a fallback like the same field of the agent's own backend. */
+/** Maps a field of a fallback to the same field of the agent's own backend. */
 const asOwn = (path: Path): Path =>
   path[0] === "agents" && path[2] === "fallback" && path.length > 4
     ? ["agents", path[1]!, "backend", ...path.slice(4)]
@@ -105,7 +105,7 @@ const isDangerous = (at: Path, before: unknown, after: unknown): boolean => {
   return from === -1 || to === -1 || to > from
 }
 
-/** The fields that differ, named down to the innermost object. A value that exists on one side only is one field. */
+/** The fields that differ, each with its full path. A value that exists in only one config counts as one field. */
 const differences = (before: unknown, after: unknown, path: Path = []): ReadonlyArray<Consequence> => {
   if (same(before, after)) return []
   if (isObject(before) && isObject(after)) {
@@ -116,7 +116,7 @@ const differences = (before: unknown, after: unknown, path: Path = []): Readonly
   return [{ dangerous: isDangerous(path, before, after), text }]
 }
 
-/** Compares fallbacks by position: field by field if the type is the same, otherwise by what they run. */
+/** Compares fallbacks by position: field by field if the type is the same, otherwise by the programs that they run. */
 const ofFallbacks = (name: string, before: AgentConfig, after: AgentConfig): ReadonlyArray<Consequence> =>
   Array.from({ length: Math.max(before.fallback.length, after.fallback.length) }, (_, index) => {
     const [old, next] = [before.fallback[index], after.fallback[index]]
@@ -167,7 +167,7 @@ const born = (name: string, agent: AgentConfig): Consequence => {
 /** The fields of a project that come from its file, without the agents. */
 const said = ({ agents: _agents, id: _id, path: _path, root: _root, $schema: _schema, ...rest }: Project) => rest
 
-/** All consequences, the dangerous ones first. If no config was in force, all agents are new. */
+/** All consequences of a change, the dangerous ones first. If no config was in force before, all agents are new. */
 export const consequencesOf = (before: Project | undefined, after: Project): ReadonlyArray<Consequence> => {
   const known = before?.agents ?? {}
   const names = new Set([...Object.keys(known), ...Object.keys(after.agents)])
@@ -185,13 +185,16 @@ export const consequencesOf = (before: Project | undefined, after: Project): Rea
 /** Number of unchanged lines around a change. */
 const CONTEXT = 3
 /**
- * Maximum number of changed lines that are compared exactly. Beyond it, some unchanged lines appear as removed and
- * added.
+ * Maximum number of changed lines that are compared exactly. Beyond this limit, some unchanged lines are shown as
+ * removed and added.
  */
 const MAX_EDITS = 4_000
 const SIGNS = { Delete: "-", Insert: "+", Equal: " " } as const
 
-/** Removed (`-`) and added (`+`) lines with some context. `@ N`: the next line is line N of the new text. */
+/**
+ * Removed (`-`) and added (`+`) lines with some unchanged lines around them. `@ N`: the next line is line N of the new
+ * text.
+ */
 export const diffOf = (before: string, after: string): ReadonlyArray<string> => {
   const edits = TextDiff.diff(before.split("\n"), after.split("\n"), { maxEdits: MAX_EDITS })
   const lines = edits.flatMap(({ _tag, items }) => items.map((text) => [SIGNS[_tag], text] as const))

@@ -1,11 +1,10 @@
 /**
  * ConfigFile: reads `agentd.jsonc` and the user's `config.jsonc`.
  *
- * Guarantees: a file is either accepted as a whole or refused with all of its problems. In an
- * accepted file every default is filled in, and every path is absolute. Each problem has a line,
- * column, field, message and remedy. (Broken syntax hides the problems after it; a rule over
- * several fields is checked only if each of them is valid.) No input makes the reader throw. A file
- * that another user could have written is refused.
+ * Guarantees: a file is either accepted as a whole, or refused with a list of all problems. In an accepted config all
+ * defaults are filled in, and all paths are absolute. Each problem has a line, column, field, message and remedy.
+ * (After broken syntax no further problems are found. A rule that concerns several fields is checked only if each of
+ * them is valid.) No input makes the reader throw. A file that another user could have written is refused.
  */
 import { dirname, isAbsolute, resolve } from "node:path"
 import { Effect, Result, Schema } from "effect"
@@ -19,13 +18,13 @@ import * as Jsonc from "./Jsonc.ts"
 import type { ChannelConfig, NotifyConfig, SecretConfig } from "./NotifyConfig.ts"
 import * as OwnFile from "./OwnFile.ts"
 
-/** Far more than anyone writes by hand. */
+/** Maximum size of a config file, in bytes: far more than a user writes by hand. */
 const MAX_BYTES = 1024 * 1024
 
-/** `message` contains every problem, one per line, ready to be shown. */
+/** The config cannot be used. `message` contains all problems, one per line, ready to be shown. */
 export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError", {
   path: Schema.String,
-  /** `missing`: there is no such file. `unreadable`: its text cannot be read. `invalid`: see `problems`. */
+  /** `missing`: the file does not exist. `unreadable`: its text cannot be read. `invalid`: see `problems`. */
   reason: Schema.Literals(["missing", "unreadable", "invalid"]),
   problems: Schema.Array(ConfigProblem),
   message: Schema.String,
@@ -43,7 +42,10 @@ export interface Project extends Config {
 
 type JsonObject = { readonly [key: string]: unknown }
 
-/** A function, because only editors and error messages need the JSON Schema. */
+/**
+ * The JSON Schema of a config. It is a function so that the schema is built only when an editor or an error message
+ * needs it.
+ */
 const documentOf = (schema: Schema.Constraint): JsonObject => {
   const { schema: body, definitions } = Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" })
   return { ...body, ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions }) }
@@ -57,7 +59,7 @@ export const jsonSchema = (kind: "project" | "user" = "project"): JsonObject => 
   allowTrailingCommas: true
 })
 
-/** For example `agentd.jsonc:7:20: agents.builder.mode: …` */
+/** A problem as text, such as `agentd.jsonc:7:20: agents.builder.mode: …` */
 export const renderProblem = (path: string, problem: ConfigProblem): string => {
   const field = problem.field === "" ? "" : `${problem.field}: `
   return `${path}:${problem.line}:${problem.column}: ${field}${problem.message}${problem.remedy === "" ? "" : `\n  ${problem.remedy}`}`
@@ -78,7 +80,10 @@ const unreadable = (path: string, message: string, remedy: string): ConfigError 
 const TOO_LARGE = `is larger than ${MAX_BYTES / 1024} KiB`
 const TOO_LARGE_REMEDY = "Move long texts into files of the project and name them in the prompt."
 
-/** If a fallback inherits an invalid field of the agent's own backend, the problem is reported only once. */
+/**
+ * Removes duplicate problems: a fallback that inherits an invalid field from the agent's own backend has the same
+ * problem.
+ */
 const onceEach = (problems: ReadonlyArray<ConfigProblem>): ReadonlyArray<ConfigProblem> => {
   const said = new Set(problems.map(({ field, message }) => `${field}: ${message}`))
   return problems.filter(({ field, message }) => {
@@ -106,7 +111,7 @@ const decode = <T>(schema: Schema.ConstraintDecoder<T>, text: string, path: stri
   return syntax.length > 0 ? Result.fail(invalid(path, syntax)) : Result.succeed(decoded.success)
 }
 
-/** Paths are relative to the file that contains them. */
+/** Makes the paths in a mail config absolute. They are relative to the folder of the config file. */
 const placedMail = (mail: MailConfig, root: string): MailConfig => {
   const { passwordFile, caFile } = mail.smtp
   return {
@@ -143,7 +148,7 @@ const placedChannel = (channel: ChannelConfig, root: string): ChannelConfig => {
     }
     case "command": {
       const [program, ...rest] = channel.argv
-      // a program name without a slash is searched in PATH
+      // a program name without a slash is searched for in PATH
       return program?.includes("/") ? { ...channel, argv: [resolve(root, program), ...rest] } : channel
     }
     default:
@@ -220,7 +225,7 @@ const readError =
 
 const textOf = (path: string) => Effect.mapError(OwnFile.readText(path, MAX_BYTES), readError(path))
 
-/** `path` must be absolute. */
+/** Loads a project's config file. `path` must be absolute. */
 export const load = (path: string) => Effect.map(read(path), ({ config }) => config)
 
 export const read = Effect.fn("ConfigFile.read")(function* (path: string) {
@@ -229,7 +234,7 @@ export const read = Effect.fn("ConfigFile.read")(function* (path: string) {
   return { text, config: yield* parse(text, path) }
 })
 
-/** A missing file counts as empty. */
+/** Loads the user's config file. A missing file counts as empty. */
 export const loadUser = (path: string) => Effect.map(readUser(path), ({ config }) => config)
 
 export const readUser = Effect.fn("ConfigFile.readUser")(function* (path: string) {

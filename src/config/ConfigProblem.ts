@@ -1,9 +1,8 @@
 /**
- * ConfigProblem: turns a schema issue into a problem that a user can fix, with its position in the file, its field, a
+ * ConfigProblem: turns a schema issue into a problem that a user can fix, with the position in the file, the field, a
  * message and a remedy.
  *
- * Pure. The allowed values of a field are read from the generated JSON Schema, so that messages and editors never
- * disagree.
+ * Pure. The allowed values of a field come from the generated JSON Schema, so messages and editors always agree.
  */
 import { Predicate, Schema, type SchemaIssue } from "effect"
 import * as Jsonc from "./Jsonc.ts"
@@ -34,7 +33,7 @@ export interface Shape {
 
 type Path = ReadonlyArray<PropertyKey>
 
-/** Maximum number of reported problems; the search stops there. */
+/** Maximum number of reported problems; no further problems are searched for. */
 export const MAX_PROBLEMS = 50
 
 const TYPES: { readonly [type: string]: string } = {
@@ -55,21 +54,24 @@ const literal = (value: unknown): string => {
   return text.length > 80 ? `${text.slice(0, 77)}…` : text
 }
 
-/** The X of "must be X": describes the values that a shape accepts. */
+/** A description of the values that a shape accepts, which follows "must be" in a message. */
 const expectation = (shape: Shape | undefined): string => {
   if (shape?.enum !== undefined) return shape.enum.map(literal).join(" or ")
   if (shape?.anyOf !== undefined) return [...new Set(shape.anyOf.map(expectation))].join(", or ")
   return TYPES[shape?.type ?? ""] ?? "something else"
 }
 
-/** The alternatives that match the value's own `type`; all of them if it has no known type. */
+/** The alternatives of a schema that match the value's own `type`; all alternatives if none matches. */
 const fitting = (alternatives: ReadonlyArray<Shape>, value: unknown): ReadonlyArray<Shape> => {
   const type = Predicate.hasProperty(value, "type") ? value.type : undefined
   const same = alternatives.filter(({ properties }) => properties?.["type"]?.enum?.includes(type) === true)
   return same.length > 0 ? same : alternatives
 }
 
-/** The shape of the field `segment` of an object or list with this shape and value; also searched in alternatives. */
+/**
+ * The shape of a field of an object, or of an element of a list. `segment`: the field's name or the element's index;
+ * `value`: the object or list. Alternatives are searched, too.
+ */
 const below = (shape: Shape | undefined, segment: PropertyKey, value: unknown): Shape | undefined => {
   if (shape === undefined) return undefined
   if (typeof segment === "number" && shape.items !== undefined) return shape.items
@@ -109,7 +111,7 @@ const knownKeys = (shape: Shape | undefined, value: unknown): ReadonlyArray<stri
   ])
 ]
 
-/** Counts inserted, deleted, replaced and swapped letters. */
+/** The edit distance of two words: the number of inserted, deleted, replaced and swapped letters. */
 const distance = (a: string, b: string): number => {
   const rows = Array.from({ length: a.length + 1 }, (_, i) => [i, ...Array.from({ length: b.length }, () => 0)])
   rows[0] = Array.from({ length: b.length + 1 }, (_, j) => j)
@@ -133,7 +135,7 @@ export const didYouMean = (word: string, known: ReadonlyArray<string>): string |
       candidate,
       most: Math.max(1, Math.floor(Math.max(lower.length, candidate.length) / 3))
     }))
-    // Skip words whose length differs too much: the difference is the minimum number of edits.
+    // Skip words whose length differs too much, because the difference in length is the minimum number of edits.
     .filter(({ candidate, most }) => Math.abs(lower.length - candidate.length) <= most)
     .map(({ candidate, most }) => ({ candidate, most, away: distance(lower, candidate.toLowerCase()) }))
     .filter(({ away, most }) => away <= most)
@@ -152,7 +154,7 @@ interface Found {
   readonly path: Path
   readonly message: string
   readonly remedy: string
-  /** True if the problem is at the key, false if it is at the value. */
+  /** True if the problem concerns the key, false if it concerns the value. */
   readonly key: boolean
 }
 
@@ -208,7 +210,7 @@ const wrong = (path: Path, root: Root): Found => {
   }
 }
 
-/** A lazy generator, so that a caller can stop when it has enough. */
+/** The problems in a schema issue. It is a lazy generator, so that a caller can stop when it has enough problems. */
 const found = function* (issue: SchemaIssue.Issue, path: Path, root: Root): Generator<Found> {
   const spoken = (message: unknown): Found | undefined =>
     typeof message === "string" ? { path, key: false, message, remedy: about(shapeAt(root, path)) } : undefined
@@ -239,26 +241,29 @@ const found = function* (issue: SchemaIssue.Issue, path: Path, root: Root): Gene
   }
 }
 
-/** If the value has the type of one alternative, reports only the problems with that alternative. */
+/**
+ * The problems of a value with several alternatives. If the value has the type of one alternative, only the problems
+ * with that alternative are reported.
+ */
 const alternatives = function* (issues: ReadonlyArray<SchemaIssue.Issue>, path: Path, root: Root): Generator<Found> {
   const typed = issues.find((issue) => issue._tag !== "InvalidType")
   if (typed !== undefined) return yield* found(typed, path, root)
   const type = [...path, "type"]
-  // If no alternative has this `type`, the field `type` is wrong, not the whole object.
+  // If no alternative has this `type`, report the field `type` instead of the whole object.
   if (Predicate.isObject(valueAt(root, path)) && shapeAt(root, type) !== undefined) {
     return yield valueAt(root, type) === undefined ? missing(type, root) : wrong(type, root)
   }
   yield wrong(path, root)
 }
 
-/** The first `MAX_PROBLEMS` problems of a decoding, sorted by position in the file. */
+/** The first `MAX_PROBLEMS` problems found while decoding a config, sorted by position in the file. */
 export const problemsOf = (
   issue: SchemaIssue.Issue,
   text: string,
   root: Jsonc.Node,
   shape: Shape
 ): ReadonlyArray<ConfigProblem> => {
-  // Two rules of one field can have the same message. The message is then reported once.
+  // If two rules for a field have the same message, the message is reported only once.
   const all = new Map<string, Found>()
   for (const one of found(issue, [], { shape, value: root.value })) {
     all.set(`${fieldOf(one.path)}: ${one.message}`, one)

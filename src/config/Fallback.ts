@@ -1,12 +1,12 @@
 /**
- * Fallback: what an agent's fallbacks share with its own backend. Pure.
+ * Fallback: helpers for an agent's own backend and its fallback backends. Pure.
  */
 import type { AgentConfig } from "./AgentConfig.ts"
 import type { BackendConfig } from "./BackendConfig.ts"
 
 /**
- * True if a run with one backend can continue the conversation of the other, because both store it
- * in the same place.
+ * True if a run with one backend can continue a conversation of the other, because both store conversations in the same
+ * way.
  */
 export const sharesMemory = (one: BackendConfig, other: BackendConfig): boolean => {
   if (one.type === "claude" && other.type === "claude")
@@ -14,18 +14,18 @@ export const sharesMemory = (one: BackendConfig, other: BackendConfig): boolean 
   return one.type === "model" && other.type === "model"
 }
 
-/** An agent with one of its backends. */
+/** An agent together with one of its backends. */
 export interface One {
   readonly agent: string
-  /** Name for messages, for example "builder" or "builder (fallback 1)". */
+  /** Display name of agent and backend, such as "builder" or "builder (fallback 1)". */
   readonly label: string
   readonly config: AgentConfig
 }
 
-/** Index 0 is the agent's own backend. */
+/** The display name of an agent with its backend at index `place`. Index 0 is the agent's own backend. */
 export const labelOf = (agent: string, place: number): string => (place === 0 ? agent : `${agent} (fallback ${place})`)
 
-/** Each agent with its own backend, and with each of its fallbacks. */
+/** Pairs each agent with its own backend, and with each of its fallbacks. */
 export const each = (agents: { readonly [name: string]: AgentConfig }): ReadonlyArray<One> =>
   Object.entries(agents).flatMap(([agent, config]) =>
     [config.backend, ...config.fallback].map((backend, place) => ({

@@ -1,10 +1,11 @@
 /**
- * FallbackEntry: an entry of `fallback` in the file. An entry with a `type` is a complete backend. An entry without one
- * is the agent's own backend, changed in the named fields. Pure: JSON in, JSON out, before decoding.
+ * FallbackEntry: an entry of `fallback` in a config file. An entry with a `type` is a complete backend. An entry
+ * without one is the agent's own backend, changed in the named fields. Pure: the JSON is transformed before it is
+ * decoded.
  *
- * Guarantees: if an entry changes a field, the fields that depend on it are not inherited. A key depends on its
- * provider; a price and a context size depend on their model. Each environment variable, and each field of `provider`,
- * is changed separately.
+ * Guarantees: if an entry changes a field, it does not inherit the fields that depend on that field. A key depends on
+ * its provider; a price and a context size depend on their model. Each environment variable, and each field of
+ * `provider`, is changed separately.
  */
 import type { Shape } from "./ConfigProblem.ts"
 
@@ -14,7 +15,9 @@ interface Json {
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** For each field that an entry names: fields of the agent's own backend that are then not inherited. */
+/**
+ * For each field that an entry can set: the fields that the entry then does not inherit from the agent's own backend.
+ */
 const INSTEAD: { readonly [named: string]: ReadonlyArray<string> } = {
   api: ["baseUrl", "keyEnv", "keyFile"],
   provider: ["baseUrl", "keyEnv", "keyFile"],
@@ -25,7 +28,7 @@ const INSTEAD: { readonly [named: string]: ReadonlyArray<string> } = {
   shell: ["argv"]
 }
 
-/** Fields whose values are objects that an entry changes field by field. */
+/** Fields with objects as values. An entry changes these objects field by field. */
 const INNER: ReadonlySet<string> = new Set(["env", "provider"])
 
 const changed = (own: Json, entry: Json): Json => {
@@ -58,8 +61,8 @@ export const filled = (file: unknown): unknown => {
 }
 
 /**
- * Replaces the fallback by the agent's own backend, where an inherited value comes from: `agents.ann.fallback[0].model`
- * becomes `agents.ann.backend.model`.
+ * Maps a field of a fallback to the agent's own backend, from which the value can be inherited:
+ * `agents.ann.fallback[0].model` becomes `agents.ann.backend.model`.
  */
 export const ownField = (field: string): string => field.replace(/^(agents\..+)\.fallback\[\d{1,4}\]/u, "$1.backend")
 
@@ -70,7 +73,7 @@ const part = ({ properties = {}, ...rest }: Shape): Shape => {
   return { ...rest, properties: Object.fromEntries(open), required: [] }
 }
 
-/** The JSON Schema of the file, extended by entries without a type. */
+/** Extends the JSON Schema of a config file, so that fallback entries without a type are valid. */
 export const withParts = (file: Shape): Shape => {
   const { agents } = file.properties ?? {}
   if (agents === undefined) return file

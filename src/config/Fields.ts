@@ -1,17 +1,16 @@
 /**
- * Fields: the building blocks of config sections: texts, numbers and names with limits. Each has
- * the description that editors, errors and docs show.
+ * Fields: building blocks for config schemas: texts, numbers and names with limits. Each has a description, which
+ * editors, error messages and docs show.
  *
- * Guarantees: no text contains a NUL byte. Every number is limited. A pattern is part of the JSON
- * Schema (flag `u`).
+ * Guarantees: no text contains a NUL byte. Every number has a limit. A pattern is part of the JSON Schema (flag `u`).
  */
 import { Effect, Schema } from "effect"
 
-/** Names that are safe in a path, an address, a mail subject and a unit name. */
+/** Matches names that are safe in a path, an address, a mail subject and a unit name. */
 export const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/u
 export const NAME_FORM = "lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 63"
 
-/** The cast is safe: the rebuilt schema has the same types. */
+/** The cast is safe, because the rebuilt schema has the same types. */
 export const described = <S extends Schema.Top>(
   schema: S,
   description: string,
@@ -23,7 +22,7 @@ export const withDefault =
   (schema: S) =>
     Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(described(schema, description, { default: value }))
 
-/** A field that can be omitted; it is then missing in the decoded value. */
+/** A field that can be omitted; the decoded value then has no such field. */
 export const optional = <S extends Schema.Top>(schema: S, description: string) =>
   Schema.optionalKey(described(schema, description))
 

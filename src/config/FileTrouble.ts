@@ -1,18 +1,18 @@
 /** FileTrouble: explains file system errors to a user, with a remedy. Pure. */
 import { PlatformError } from "effect"
 
-/** The message for a file whose folder has been deleted or moved. */
+/** The message for a file whose folder was deleted or moved. */
 export const GONE = "its folder no longer exists"
 
 interface Trouble {
   readonly says: string
-  /** Undefined if the remedy depends on the file. */
+  /** The remedy; undefined if it depends on the file. */
   readonly remedy?: string
 }
 
 const ROOM = "Free space on that disk, or choose another folder."
 
-/** Explanations by error code; see errno(3). */
+/** Explanations of file system errors by error code; see errno(3). */
 const troubles: { readonly [code: string]: Trouble } = {
   EACCES: { says: "permission denied" },
   EPERM: { says: "not permitted" },
@@ -34,7 +34,7 @@ const troubles: { readonly [code: string]: Trouble } = {
   EXDEV: { says: "the two paths are on different disks" }
 }
 
-/** The code of a Node error, or of Effect's error around it. */
+/** The error code of a Node error, or of the Node error inside an Effect error. */
 const codeOf = (error: unknown): string | undefined => {
   const cause = error instanceof PlatformError.PlatformError ? error.reason.cause : error
   return typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string"
@@ -44,10 +44,10 @@ const codeOf = (error: unknown): string | undefined => {
 
 const known = (error: unknown): Trouble | undefined => troubles[codeOf(error) ?? ""]
 
-/** The error in plain words: `permission denied`, `no space is left on its disk`. */
+/** A message for the error, such as `permission denied` or `no space is left on its disk`. */
 export const troubleOf = (error: unknown): string =>
   known(error)?.says ?? codeOf(error) ?? (error instanceof Error ? error.message : String(error))
 
-/** The remedy for this kind of error, or else the caller's remedy for this file. */
+/** The remedy for this kind of error; if there is none, the caller's remedy for this file. */
 export const remedyOf = (error: PlatformError.PlatformError, otherwise: string): string =>
   known(error)?.remedy ?? otherwise

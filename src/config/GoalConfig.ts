@@ -1,6 +1,6 @@
 /**
- * GoalConfig: a project's settings for goals. Each can be overridden when a goal is submitted.
- * Every default is filled in.
+ * GoalConfig: a project's settings for goals. All defaults are filled in. Each setting can be overridden when a goal is
+ * submitted.
  */
 import { Schema } from "effect"
 import { BackoffConfig } from "./AgentConfig.ts"
@@ -8,7 +8,7 @@ import { Environment, Name, optional, whole, withDefault, Word } from "./Fields.
 import { LimitsConfig } from "./LimitsConfig.ts"
 import { Span } from "./Span.ts"
 
-/** Use a script for more. */
+/** Maximum number of checks. For more checks, use a script. */
 export const MAX_CHECKS = 32
 
 const names = (most: number) =>

@@ -1,15 +1,15 @@
 /**
- * Jsonc: reads JSON with comments and trailing commas, and gives the position of every mistake.
+ * Jsonc: parses JSON with comments and trailing commas, and reports the position of every mistake.
  *
- * Guarantees: it accepts any text without throwing, and nesting is limited. Every value, key and
- * problem has its offset. A duplicate key is a problem. A missing comma is reported, and reading
- * continues; other broken syntax ends the reading.
+ * Guarantees: no text makes the parser throw, and the nesting depth is limited. Every value, key and problem has its
+ * offset. A duplicate key is a problem. A missing comma is reported, and parsing continues. Other broken syntax ends
+ * the parsing.
  *
- * The reader of jsonc-parser is no substitute: deep nesting overflows its stack, it does not report
- * a duplicate key, and after broken syntax it reports the consequences of its own recovery.
+ * The library jsonc-parser cannot be used instead: deep nesting overflows its stack, it does not report duplicate keys,
+ * and after broken syntax it reports errors that its own recovery causes.
  */
 
-/** A value with its offset; `value` is the result that `JSON.parse` would give. */
+/** A value with its offset in the text; `value` is the result that `JSON.parse` would return. */
 export interface Node {
   readonly offset: number
   readonly value: unknown
@@ -44,7 +44,7 @@ const CONSTANTS = new Map<string, unknown>([
   ["null", null]
 ])
 
-/** Thrown to stop reading at broken syntax; only `read` catches it. */
+/** Thrown to stop parsing at broken syntax; only `read` catches it. */
 class Broken {
   readonly problem: Problem
   constructor(problem: Problem) {
@@ -70,7 +70,7 @@ class Reader {
     this.problems.push({ offset, message, remedy })
   }
 
-  /** Describes the next character or text, for a message. */
+  /** A description of the next character or token, for a message. */
   found(): string {
     if (this.at >= this.text.length) return "the end of the file"
     const char = String.fromCodePoint(this.text.codePointAt(this.at)!)
@@ -127,7 +127,7 @@ class Reader {
     )
   }
 
-  /** Requires that `at` is at the opening quote. */
+  /** Parses a string. `at` must be at the opening quote. */
   string(): string {
     const offset = this.at
     for (let index = offset + 1; index < this.text.length; index++) {
@@ -203,7 +203,7 @@ class Reader {
     return { offset, items, value: items.map((item) => item.value) }
   }
 
-  /** Reads elements with commas between them up to the closing bracket. A trailing comma is accepted. */
+  /** Parses elements, separated by commas, up to the closing bracket. A trailing comma is accepted. */
   list(close: string, element: () => void): void {
     const open = this.at++
     const name = close === "}" ? "object" : "list"
@@ -252,14 +252,14 @@ export const read = (text: string): Reading => {
   }
 }
 
-/** Both are counted from 1, as editors count. */
+/** The line and column of an offset, both counted from 1, as in editors. */
 export const position = (text: string, offset: number): { readonly line: number; readonly column: number } => {
   const before = text.slice(text.startsWith("\uFEFF") ? 1 : 0, offset)
   const start = before.lastIndexOf("\n") + 1
   return { line: before.split("\n").length, column: before.length - start + 1 }
 }
 
-/** The offset of the node at a path, or of the nearest one above it; with `key`, the offset of its key. */
+/** The offset of the node at a path, or of its nearest existing parent. With `key`: the offset of the node's key. */
 export const locate = (root: Node, path: ReadonlyArray<PropertyKey>, key: boolean): number => {
   let node = root
   for (const [index, segment] of path.entries()) {

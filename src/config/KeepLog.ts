@@ -1,9 +1,8 @@
 /**
- * KeepLog: how much of the log is kept, as written in a config: a time, or a size on disk.
+ * KeepLog: the setting for how much of the log is kept: a time, or a size on disk.
  *
- * Guarantees: `"90 days"` and `"20 GB"` decode. A number without a unit, and anything else, is
- * refused with a message that shows the right form. The original text is kept, so that messages can
- * quote it.
+ * Guarantees: `"90 days"` and `"20 GB"` decode. A number without a unit, and any other value, is refused with a message
+ * that shows the valid form. The original text is kept, so that messages can quote it.
  */
 import { Duration, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { Size } from "./Size.ts"
@@ -38,7 +37,7 @@ export const KeepLog = Schema.String.annotate({ expected: FORM }).pipe(
   })
 )
 
-/** `others`: bytes of the log that are in no segment. */
+/** The bounds for deleting old runes. `others`: number of bytes of the log outside its segments. */
 export const boundsOf = ({ bytes, time }: Kept, now: number, others: number) => ({
   before: time === null ? 0 : now - Duration.toMillis(time),
   keepBytes: bytes === null ? Number.MAX_SAFE_INTEGER : Math.max(0, bytes - others)

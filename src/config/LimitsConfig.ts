@@ -1,4 +1,7 @@
-/** LimitsConfig: the resources of the machine that a run, or a check of a goal, can use. Every default is filled in. */
+/**
+ * LimitsConfig: limits for the machine's resources that a run, or a check of a goal, can use. All defaults are filled
+ * in.
+ */
 import { Schema } from "effect"
 import { whole, withDefault } from "./Fields.ts"
 import { Size } from "./Size.ts"

@@ -1,6 +1,6 @@
 /**
- * MailAddress: mail addresses in their usual form: no quoting, no comments, nothing that could end
- * a header.
+ * MailAddress: mail addresses in their usual form: no quotes, no comments, and no characters that could end a mail
+ * header.
  */
 import { Schema } from "effect"
 import { matching } from "./Fields.ts"
@@ -11,7 +11,7 @@ export const MailAddress = Schema.String.check(
   matching(new RegExp(`^${ADDRESS}$`, "u"), "must be one mail address such as ada@example.org")
 )
 
-/** An address, optionally with a name. */
+/** A mail address, optionally with a name. */
 export const Sender = Schema.String.check(
   matching(
     new RegExp(String.raw`^(${ADDRESS}|[^<>"\\\u0000-\u001f\u007f]{1,100} <${ADDRESS}>)$`, "u"),

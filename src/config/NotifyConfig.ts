@@ -1,8 +1,9 @@
 /**
- * NotifyConfig: which notification channels a user gets which notices through, and in which hours none are sent.
+ * NotifyConfig: the notification channels of a user, which notices each channel gets, and the hours in which nothing is
+ * sent.
  *
- * Guarantees: a secret is referenced by its location and never written into the config. Every channel name that is used
- * is defined.
+ * Guarantees: a secret is referenced by its location, and never written into the config. Every channel name that the
+ * config uses is defined.
  */
 import { Schema } from "effect"
 import { didYouMean } from "./ConfigProblem.ts"
@@ -207,7 +208,10 @@ interface Raw {
   readonly escalate?: { readonly to: ReadonlyArray<string> }
 }
 
-/** Reports unknown names: a notice to a misspelled channel would reach nobody, without a message. */
+/**
+ * Reports names of channels that do not exist. Otherwise a notice to a misspelled channel would reach nobody, without
+ * an error.
+ */
 const unknownChannels = ({ channels, escalate, tell }: Raw) => {
   const used = [
     ...Object.entries(tell).flatMap(([kind, names]) => names.map((name, at) => ({ name, path: ["tell", kind, at] }))),
@@ -255,7 +259,7 @@ export const NotifyConfig = Schema.Struct({
 }).check(Schema.makeFilter(unknownChannels))
 export type NotifyConfig = typeof NotifyConfig.Type
 
-/** Names of the channels of type mail; they need a mail section. */
+/** Names of the channels of type `mail`. These channels need a mail section. */
 export const mailless = (notify: NotifyConfig): ReadonlyArray<string> =>
   Object.entries(notify.channels).flatMap(([name, { type }]) => (type === "mail" ? [name] : []))
 

@@ -1,12 +1,12 @@
 /**
- * OwnFile: reads a file that only this user (or root) can have written. A reference, so that a
- * simulation can provide its own files.
+ * OwnFile: reads a file that only this user (or root) can have written. `OwnFile` is a context reference, so that a
+ * simulation can replace the file system.
  *
- * Guarantees: the file, every folder above it and every link on the way belong to this user or to
- * root, and nobody else can write there. Others can add files to a folder with the sticky bit
- * (/tmp), but cannot change ours. A group whose only member is this user does not count as someone
- * else. Owner, mode and bytes come from one descriptor, which is opened without following a link.
- * Opening does not block, as it would with a pipe. At most the allowed size plus one block is read.
+ * Guarantees: the file, every folder above it and every link on the way belong to this user or to root, and nobody else
+ * can write to them. Others can add files to a folder with the sticky bit (/tmp), but cannot change this user's files.
+ * A group whose only member is this user does not count as someone else. Owner, mode and content are read through one
+ * descriptor, which is opened without following a link. Opening never blocks, even if the path is a pipe. At most the
+ * allowed size plus one block is read.
  */
 import { Context, Effect, Result, Schema } from "effect"
 import { constants, type Stats } from "node:fs"
@@ -14,12 +14,12 @@ import { type FileHandle, lstat, open, readFile, readlink } from "node:fs/promis
 import { dirname, isAbsolute, join, resolve } from "node:path"
 import { GONE, troubleOf } from "./FileTrouble.ts"
 
-/** `foreign`: another user could have written the file. */
+/** The file is not read. Reason `foreign`: another user could have written the file. */
 export class OwnFileRefused extends Schema.TaggedError<OwnFileRefused>()("OwnFileRefused", {
   reason: Schema.Literals(["missing", "unreadable", "noFile", "tooLarge", "foreign"]),
-  /** The problem, without the file's path: `is not a file`. */
+  /** The problem, without the file's path, such as `is not a file`. */
   message: Schema.String,
-  /** The remedy; empty if that depends on the purpose of the file. */
+  /** The remedy; empty if the remedy depends on what the file is for. */
   remedy: Schema.String
 }) {}
 
@@ -28,7 +28,9 @@ export type Read = (path: string, most: number) => Effect.Effect<Uint8Array, Own
 /** Maximum number of links in a path, as in Linux. */
 const MAX_LINKS = 40
 const A_READ = 64 * 1024
-/** Maximum number of characters of /etc/group and of /etc/passwd. If one has more, no group counts as private. */
+/**
+ * Maximum size of /etc/group and of /etc/passwd, in characters. If one of them is larger, no group counts as private.
+ */
 const MAX_ACCOUNTS = 1024 * 1024
 
 const refused = (reason: OwnFileRefused["reason"], message: string, remedy = "") =>
@@ -36,7 +38,10 @@ const refused = (reason: OwnFileRefused["reason"], message: string, remedy = "")
 
 const partsOf = (path: string): ReadonlyArray<string> => path.split("/").filter((part) => part !== "")
 
-/** True if a group is this user's alone: /etc/group lists no other member, and /etc/passwd no other primary member. */
+/**
+ * True if this user is the only member of the group: /etc/group lists no other member, and no other user has the group
+ * as primary group in /etc/passwd.
+ */
 const isPrivate = async (gid: number, uid: number): Promise<boolean> => {
   const read = (file: string) =>
     readFile(file, "utf8").then((text) => (text.length > MAX_ACCOUNTS ? [] : text.split("\n")))
@@ -52,7 +57,7 @@ const isPrivate = async (gid: number, uid: number): Promise<boolean> => {
   )
 }
 
-/** Refuses a file or folder that someone other than `uid` or root owns or can write. */
+/** Refuses a file or folder if a user other than `uid` or root owns it or can write to it. */
 const checkOwn = async (stat: Stats, path: string, uid: number): Promise<void> => {
   const isFolder = stat.isDirectory()
   const what = isFolder ? `the folder ${path}` : stat.isSymbolicLink() ? `the link ${path}` : path
@@ -75,7 +80,7 @@ const checkOwn = async (stat: Stats, path: string, uid: number): Promise<void> =
   )
 }
 
-/** Resolves the links of a path, and checks every folder and link on the way. */
+/** Resolves the links in a path, and checks every folder and link on the way. */
 const walk = async (path: string, uid: number): Promise<string> => {
   let [at, rest, links] = ["/", partsOf(resolve(path)), 0]
   await checkOwn(await lstat(at), at, uid)
@@ -146,7 +151,7 @@ export const reading =
       Effect.fromResult
     )
 
-/** Default: reads the real file system. */
+/** The function that reads such files. Default: reads from the real file system. */
 export const OwnFile = Context.Reference<Read>("agentd/config/OwnFile", { defaultValue: () => reading() })
 
 export const readText = (path: string, most: number): Effect.Effect<string, OwnFileRefused> =>

@@ -1,10 +1,10 @@
 /**
- * Places: where a user's daemon keeps its state and its socket, by environment variables. Pure.
+ * Places: the paths of a user's state directory and daemon socket, computed from environment variables. Pure.
  *
- * State: `$XDG_STATE_HOME/agentd`, or `~/.local/state/agentd`. Socket:
- * `$XDG_RUNTIME_DIR/agentd/control.sock`. If that variable is unset, or if another state directory
- * was chosen, the socket is in the state directory. XDG variables that are not absolute count as
- * unset, as their specification says.
+ * State directory: `$XDG_STATE_HOME/agentd`, or `~/.local/state/agentd`. Socket:
+ * `$XDG_RUNTIME_DIR/agentd/control.sock`. If that variable is unset, or if another state directory was chosen, the
+ * socket is in the state directory. XDG variables that are not absolute paths count as unset, as the XDG specification
+ * says.
  */
 import * as NodePath from "node:path"
 
@@ -27,7 +27,9 @@ export interface Places {
 const absolute = (path: string | undefined): string | undefined =>
   path !== undefined && NodePath.isAbsolute(path) ? path : undefined
 
-/** `chosen`: the value of --state, relative to the working directory; undefined: the default state directory. */
+/**
+ * `chosen`: the value of --state, relative to the working directory; undefined if the default state directory is used.
+ */
 export const placesOf = ({ home, runtime, stateHome }: Environment, chosen: string | undefined): Places => {
   const defaultState = NodePath.join(absolute(stateHome) ?? NodePath.join(home, ".local", "state"), "agentd")
   const state = chosen === undefined ? defaultState : NodePath.resolve(chosen)
@@ -45,6 +47,9 @@ export const configsFrom = (folder: string): ReadonlyArray<string> => {
   }
 }
 
-/** The state directory, if commands in hints must name it with --state; null for the default one. */
+/**
+ * The state directory if it is not the default one, because commands in hints must then name it with --state; otherwise
+ * null.
+ */
 export const worldOf = ({ defaultState, state }: Pick<Places, "defaultState" | "state">): string | null =>
   state === defaultState ? null : state

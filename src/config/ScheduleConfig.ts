@@ -1,6 +1,6 @@
 /**
- * ScheduleConfig: a project's config for messages and goals that are due at certain times. Every
- * default is filled in, except the machine's own time zone.
+ * ScheduleConfig: a project's config for messages and goals that are due at certain times. All defaults are filled in,
+ * except that the machine's time zone is left out.
  */
 import { Schema } from "effect"
 import * as CronTimes from "./CronTimes.ts"
@@ -25,7 +25,7 @@ const SendConfig = Schema.Struct({
   text: described(Word, "Text of the message.")
 })
 
-/** Omitted settings come from `goals`. */
+/** A goal that a schedule submits. Omitted settings come from the config's `goals` section. */
 const ScheduledGoal = Schema.Struct({
   text: described(Word, "What is to be achieved."),
   planner: optional(Name, "The agent that writes its plan. Default: goals.planner."),

@@ -1,8 +1,8 @@
 /**
  * Size: an amount of memory or disk space, as a user writes it in a config.
  *
- * Guarantees: `"4 GB"`, `"512MB"`, `"1.5 GiB"` and a plain number (bytes) decode to a whole number
- * of bytes. Anything else, less than 1 MB, or more than 1000 TB is refused with a message.
+ * Guarantees: `"4 GB"`, `"512MB"`, `"1.5 GiB"` and a plain number (bytes) decode to a whole number of bytes. Any other
+ * value, and a size below 1 MB or above 1000 TB, is refused with a message.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
@@ -38,7 +38,7 @@ const decode = (input: string | number) => {
   return Effect.succeed(size)
 }
 
-/** Decodes text or bytes; encodes to bytes. */
+/** A size, decoded from text or a number of bytes, and encoded as a number of bytes. */
 export const Size = Schema.Union([Schema.String, Schema.Finite])
   .annotate({ expected: FORM })
   .pipe(

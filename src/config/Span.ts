@@ -1,9 +1,8 @@
 /**
  * Span: a length of time, as a user writes it in a config.
  *
- * Guarantees: `"30 seconds"`, `"2s"`, `"1.5 minutes"`, `"500ms"` and a plain number (milliseconds)
- * decode to a `Duration`. Anything else, a negative span, or one above 365 days is refused with a
- * message.
+ * Guarantees: `"30 seconds"`, `"2s"`, `"1.5 minutes"`, `"500ms"` and a plain number (milliseconds) decode to a
+ * `Duration`. Any other value, and a span that is negative or longer than 365 days, is refused with a message.
  */
 import { Duration, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
@@ -40,7 +39,10 @@ const UNITS: { readonly [word: string]: keyof typeof MS_PER_UNIT } = {
   days: "d"
 }
 
-/** Longer than any reasonable setting. Effect splits a wait that is too long for Node's timers. */
+/**
+ * Maximum length of a span: longer than any reasonable setting. Effect splits waits that are too long for Node's
+ * timers.
+ */
 const LONGEST_MS = 365 * 86_400_000
 
 const FORM = 'a length of time such as "30 seconds", "2s", "1.5 minutes", "500ms", or a number of milliseconds'
@@ -62,7 +64,7 @@ const decode = (input: string | number) => {
   return Effect.succeed(Duration.millis(millis))
 }
 
-/** Decodes text or milliseconds; encodes to milliseconds. */
+/** A span, decoded from text or a number of milliseconds, and encoded as milliseconds. */
 export const Span = Schema.Union([Schema.String, Schema.Finite])
   .annotate({ expected: FORM })
   .pipe(
@@ -74,13 +76,13 @@ export const Span = Schema.Union([Schema.String, Schema.Finite])
 
 export const SpanOrOff = Schema.Union([Schema.Literal("off"), Span])
 
-/** The timeout in ms; null if it is off. */
+/** The timeout in ms; null if the timeout is off. */
 export const limitIn = (limit: typeof SpanOrOff.Type): number | null =>
   limit === "off" ? null : Duration.toMillis(limit)
 
 const millisIn = (text: string): number => millisOf(text) ?? Infinity
 
-/** The limits are given as texts, which also appear in the message. */
+/** A span with limits. The limits are passed as text, because the error message also shows them. */
 export const spanBetween = (least: string, most: string) =>
   Span.check(
     Schema.makeFilter(

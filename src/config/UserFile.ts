@@ -1,7 +1,7 @@
 /**
- * UserFile: the user's own `config.jsonc` that is in force. If the file cannot be used, the last
- * usable version stays in force, also after a restart. Its text is stored in the state directory,
- * next to those of the projects.
+ * UserFile: the user's `config.jsonc` that is in force. If the file cannot be used, the last usable version stays in
+ * force, even after a restart. For this purpose, the text of the last usable version is stored in the state directory,
+ * next to the projects' texts.
  *
  * Guarantees: if no version was ever in force, an unusable file is refused.
  */
@@ -18,12 +18,12 @@ export interface Place {
 export interface Look {
   /** The config in force. */
   readonly config: UserConfig
-  /** Undefined if the file cannot be used. */
+  /** The text of the file; undefined if the file cannot be used. */
   readonly text: string | undefined
   readonly trouble: ConfigError | undefined
 }
 
-/** Path of the stored text, in the same folder as the projects' texts. */
+/** Path at which the text is stored, in the same folder as the projects' texts. */
 const placeOf = ({ state }: Place): string => join(state, "configs", "user.jsonc")
 
 const look = Effect.fnUntraced(function* (place: Place) {
@@ -39,7 +39,7 @@ const look = Effect.fnUntraced(function* (place: Place) {
 
 export const inForce = (place: Place) => Effect.map(look(place), ({ config }) => config)
 
-/** The file is written completely or not at all. */
+/** Stores the text. The file is written completely or not at all. */
 const keep = Effect.fnUntraced(
   function* (place: Place, text: string) {
     const files = yield* FileSystem.FileSystem
@@ -52,6 +52,6 @@ const keep = Effect.fnUntraced(
   Effect.catch((error) => Effect.logWarning(`the user's config could not be stored: ${error.message}`))
 )
 
-/** Reads the file, and stores its text if it can be used. */
+/** Reads the user's config file, and stores its text if the file can be used. */
 export const take = (place: Place) =>
   Effect.tap(look(place), ({ text }) => (text === undefined ? Effect.void : keep(place, text)))

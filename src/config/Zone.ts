@@ -1,8 +1,8 @@
 /**
  * Zone: the time zones that a user can name, in a config or on a command line.
  *
- * Guarantees: an accepted zone works for times of day and for cron expressions. Each of their two
- * parsers accepts some names that the other does not.
+ * Guarantees: an accepted zone works for times of day and for cron expressions. These use two different parsers, each
+ * of which accepts some names that the other rejects.
  */
 import { DateTime, Option, Schema } from "effect"
 import { attempt } from "./Attempt.ts"

@@ -1,27 +1,30 @@
 /**
- * Activation: the sockets on which systemd listens for the daemon, and which it passes on when it starts the daemon
- * (sd_listen_fds(3)).
+ * Activation: finds the sockets on which systemd listens for the daemon and which systemd passes to the daemon at its
+ * start (sd_listen_fds(3)).
  *
- * Guarantees: only sockets that were passed to this process are used. A socket is found by its name, but what it is
- * bound to is read from the kernel.
+ * Guarantees: only sockets that were passed to this process are used. A socket is found by its name, but its path or
+ * port is read from the kernel.
  */
 import { readFileSync, readlinkSync } from "node:fs"
 
 export type Environment = { readonly [name: string]: string | undefined }
 
-/** The variables that describe the sockets. Programs that the daemon starts must not see them. */
+/** The variables that describe the sockets. They must be hidden from programs that the daemon starts. */
 export const VARIABLES = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"] as const
 
-/** Name of the control socket in its unit. */
+/** Name of the control socket in its systemd unit. */
 export const CONTROL = "control"
-/** Name of the page's sockets in their unit. */
+/** Name of the web page's sockets in their systemd unit. */
 export const PAGE = "page"
 
 const FIRST = 3
 
 export type Handed = ReadonlyMap<string, ReadonlyArray<number>>
 
-/** The descriptors by name; several can have the same name. Empty if they were passed to another process. Pure. */
+/**
+ * The passed descriptors by name; several descriptors can have the same name. Empty if they were passed to another
+ * process. Pure.
+ */
 export const handed = (environment: Environment, pid: number): Handed => {
   const { LISTEN_FDNAMES = "", LISTEN_FDS = "0", LISTEN_PID } = environment
   if (LISTEN_PID !== `${pid}` || !/^\d{1,3}$/.test(LISTEN_FDS)) return new Map()
@@ -49,7 +52,10 @@ export const portIn = (inode: string, table: string): number | undefined => {
   return hex === undefined ? undefined : Number.parseInt(hex, 16)
 }
 
-/** The result of `look` for the descriptor's socket in a table of the kernel; undefined if that cannot be read. */
+/**
+ * Applies `look` to the inode of the descriptor's socket and to the named kernel table; undefined if either cannot be
+ * read.
+ */
 const seen = <A>(descriptor: number, table: string, look: (inode: string, table: string) => A): A | undefined => {
   try {
     const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/self/fd/${descriptor}`))?.[1]

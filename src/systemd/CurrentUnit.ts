@@ -1,21 +1,21 @@
 /**
- * CurrentUnit: finds the systemd unit whose main process this is, and puts programs that must outlive the unit into a scope
- * of their own.
+ * CurrentUnit: finds the systemd unit whose main process this is, and runs programs that must outlive that unit in a
+ * separate systemd scope.
  *
  * Guarantees: a process that merely inherited a service's variables (a shell, a terminal) has no unit. A scope has no
- * main process: it lives until everything in it has ended, whatever happens to the daemon's unit or to the process that
- * started it. `systemctl stop` of the scope ends everything in it.
+ * main process: it lives until all its processes have ended, whatever happens to the daemon's unit or to the process
+ * that started the scope. `systemctl stop` ends all processes in the scope.
  */
 
 export interface CurrentUnit {
-  /** Full name of the unit: "agentd.service". */
+  /** Full name of the unit, such as "agentd.service". */
   readonly unit: string
   readonly manager: "user" | "system"
 }
 
 export type Environment = { readonly [name: string]: string | undefined }
 
-/** The service of a process, from its `/proc/PID/cgroup`; null if it is in none. */
+/** The service that a process belongs to, from its `/proc/PID/cgroup`; null if it belongs to none. */
 export const unitIn = (cgroups: string): string | null => /\/([^/\n]+\.service)\s*$/m.exec(cgroups)?.[1] ?? null
 
 /** The unit of this process; undefined if systemd did not start it. */
@@ -28,21 +28,21 @@ export const ownUnit = (environment: Environment, cgroups: string, pid: number):
 }
 
 /**
- * Arguments to put before a program's own command line, and the variables that they need, to run the program in a
- * scope.
+ * Arguments to put before a program's command line so that it runs in a scope, and the environment variables that these
+ * arguments need.
  */
 export interface Around {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
 }
 
-/** Variables that the user's manager needs. The system's manager needs none. */
+/** Variables needed to reach the user's systemd manager. The system's manager needs none. */
 const OF_THE_MANAGER = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"]
 
 /**
- * `what`: the readable part of the scope's name; no other live scope may have that name. Its cgroup is delegated:
- * programs in it may create cgroups below. The daemon's limits do not apply to the scope. The program does not get the
- * manager's variables.
+ * How to run a program in a scope. `what`: the readable part of the scope's name, which no other live scope may use.
+ * The scope's cgroup is delegated: its programs may create cgroups below it. The daemon's limits do not apply to the
+ * scope. The program does not get the variables of the systemd manager.
  */
 export const scopeOf = ({ manager, unit }: CurrentUnit, environment: Environment, what: string): Around => ({
   argv: [
@@ -56,8 +56,8 @@ export const scopeOf = ({ manager, unit }: CurrentUnit, environment: Environment
     "--property=Delegate=yes",
     "--property=TasksMax=infinity",
     "--property=TimeoutStopSec=15",
-    // when the machine shuts down, the daemon must end first: otherwise it would conclude that its runs ended by
-    // themselves
+    // when the machine shuts down, the daemon must end before its runs: otherwise it would conclude that the runs ended
+    // by themselves
     `--property=Before=${unit}`,
     "--",
     "env",

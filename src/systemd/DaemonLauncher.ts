@@ -1,11 +1,11 @@
 /**
- * DaemonLauncher: starts the daemon in the background. It becomes a service of the user's systemd if there is one; otherwise a
- * detached process in its own session, which writes to a log file.
+ * DaemonLauncher: starts the daemon in the background. The daemon becomes a service of the user's systemd, if there is
+ * one. Otherwise it becomes a detached process with its own session and log file.
  *
  * Guarantees: neither the daemon nor any program that it starts inherits the caller's open files.
  *
- * Returns under systemd when the daemon has reported that it is ready, and detached when its process exists. The caller
- * checks over the control socket whether the daemon answers.
+ * With systemd, the launcher returns when the daemon has reported that it is ready; without systemd, when the daemon's
+ * process exists. The caller then checks whether the daemon answers on its control socket.
  */
 import { spawn } from "node:child_process"
 import {
@@ -34,7 +34,7 @@ import * as Unit from "./Unit.ts"
 const LOG_LIMIT = 8 * 1024 * 1024
 
 export interface LaunchOptions extends Unit.Service {
-  /** Absolute path of the log of a detached daemon. Under systemd the journal is used instead. */
+  /** Absolute path of the log file of a detached daemon. With systemd, the journal is used instead. */
   readonly log: string
 }
 
@@ -44,7 +44,7 @@ export type How =
       readonly _tag: "Detached"
       readonly pid: number
       readonly log: string
-      /** Returns when the process has ended, with its exit code and its last output. */
+      /** Waits until the process has ended; returns its exit code and its last output. */
       readonly ended: Effect.Effect<{ readonly code: number | null; readonly words: string }>
     }
 
@@ -54,7 +54,8 @@ export class LaunchError extends Schema.TaggedError<LaunchError>()("LaunchError"
 }) {}
 
 export const launch = Effect.fn("launch")(function* (options: LaunchOptions) {
-  // The socket's path depends on XDG_RUNTIME_DIR: a shell without it would not find a service that has it.
+  // The socket's path depends on XDG_RUNTIME_DIR. If the service had this variable but the shell did not, the shell
+  // would not find the service's socket.
   const managed = options.env["XDG_RUNTIME_DIR"] !== undefined && (yield* Unit.hasUserManager)
   if (!managed) return yield* detach(options)
   yield* Unit.start(options).pipe(
@@ -67,8 +68,8 @@ export const launch = Effect.fn("launch")(function* (options: LaunchOptions) {
 const CLOSE_ON_EXEC = 0o2000000
 
 /**
- * Whether a child would inherit the descriptor. False if the descriptor is closed by now, like that of the listed
- * folder.
+ * True if a child process would inherit the descriptor. False if the descriptor has been closed meanwhile, like the one
+ * that was used to list the folder.
  */
 const isInherited = (name: string): boolean => {
   try {
@@ -80,14 +81,15 @@ const isInherited = (name: string): boolean => {
 }
 
 /**
- * Below this number descriptors are replaced without gaps, because Node marks inherited ones only up to the first gap.
+ * Below this number all descriptors are replaced, without gaps, because Node marks inherited descriptors only up to the
+ * first gap.
  */
 const DENSE = 4096
 
 /**
- * The child's descriptors from 3 on, so that it inherits none of ours. Node has marked its own inherited ones, up to
- * the first gap, as not inheritable. The others are replaced by `nothing`, without a gap, so that the child's Node
- * marks those.
+ * The child's descriptors from 3 on, chosen so that the child inherits none of this process's descriptors. Node has
+ * already marked those up to the first gap as not inheritable. The others are replaced by `nothing`, without a gap, so
+ * that the child's Node marks them.
  */
 const replacing = (nothing: number): ReadonlyArray<number | "ignore"> => {
   let names: ReadonlyArray<string>
@@ -101,10 +103,12 @@ const replacing = (nothing: number): ReadonlyArray<number | "ignore"> => {
   return Array.from({ length }, (_, at) => (at + 3 < DENSE || beyond.has(at + 3) ? nothing : "ignore"))
 }
 
-/** A daemon with agents needs at least this number of open files. */
+/** Minimum number of open files that a daemon with agents needs. */
 const FEW = 1024
 
-/** Explains a failure by a low limit of open files. Undefined if the limit is high enough or unknown. */
+/**
+ * A message that explains a failure by a low limit for open files. Undefined if the limit is high enough or unknown.
+ */
 export const fewFiles = (): string | undefined => {
   const limits = attempt(() => readFileSync("/proc/self/limits", "utf8")) ?? ""
   const limit = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? FEW)
@@ -112,7 +116,8 @@ export const fewFiles = (): string | undefined => {
 }
 
 /**
- * Uses Node directly, because a ChildProcess of Effect ends with its scope, and the daemon must outlive this process.
+ * Starts a detached daemon. Uses Node directly, because a ChildProcess of Effect ends with its scope, and the daemon
+ * must outlive this process.
  */
 export const detach = ({
   command: [program = "", ...args],
@@ -129,7 +134,7 @@ export const detach = ({
         })
       )
     try {
-      // a child with replaced descriptors does not always report that its program does not exist
+      // a child with replaced descriptors does not always report that its program is missing
       if (isAbsolute(program)) accessSync(program, constants.X_OK)
       const fd = openLog(log)
       const from = fstatSync(fd).size
@@ -151,10 +156,10 @@ export const detach = ({
     }
   })
 
-/** Maximum length of the last output, in bytes. */
+/** Maximum length of a daemon's last output, in bytes. */
 const WORDS = 4_096
 
-/** The end of what was written to the log after `from`; empty if the log cannot be read. */
+/** The last part of the output that was written to the log after position `from`; empty if the log cannot be read. */
 const wordsOf = (log: string, from: number): string => {
   try {
     const fd = openSync(log, "r")
@@ -171,7 +176,7 @@ const wordsOf = (log: string, from: number): string => {
   }
 }
 
-/** Only the owner may read the log: it contains what agents were sent. */
+/** Opens the log. Only its owner may read it, because it contains messages to agents. */
 const openLog = (log: string): number => {
   mkdirSync(dirname(log), { recursive: true, mode: 0o700 })
   if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > LOG_LIMIT) renameSync(log, `${log}.1`)

@@ -1,17 +1,18 @@
 /**
- * JournalEntry: sends an event of the daemon's log to the journal as an entry with its own fields, in addition to the
- * log line. It uses `logger --journald`, because Node has no datagram sockets. A process per entry is expensive, so
- * only events, which are rare, are sent.
+ * JournalEntry: sends an event of the daemon's log to the systemd journal as an entry with separate fields, in addition
+ * to the log line. It uses `logger --journald`, because Node has no datagram sockets. Starting a process per entry is
+ * expensive, so only events, which are rare, are sent.
  *
- * Guarantees: sending never waits and never fails. If the program is missing or hangs, or several are running, only the
- * log line is written. A value contains no line break, which would begin another field.
+ * Guarantees: sending never waits and never fails. If the program is missing or hangs, or if too many of its processes
+ * are running, only the log line is written. A value contains no line break, because a line break would begin another
+ * field.
  */
 import { spawn } from "node:child_process"
 import { EVENT, FACTS, messageIds } from "../domain/LogEvent.ts"
 
-/** Maximum number of processes at a time. */
+/** Maximum number of `logger` processes at a time. */
 const MOST = 2
-/** Timeout of a process, ms. */
+/** Timeout of a `logger` process, in ms. */
 const WITHIN = 5_000
 /** Maximum length of a value, in characters. */
 const LONGEST = 2_000
@@ -47,7 +48,7 @@ export const entryOf = (
   ].join("\n")
 }
 
-/** `path`: the PATH in which the program is searched. */
+/** A function that sends entries to the journal. `path`: the PATH in which `logger` is searched for. */
 export const sender = (path: string | undefined): ((entry: string) => void) => {
   let running = 0
   return (entry) => {
@@ -60,7 +61,7 @@ export const sender = (path: string | undefined): ((entry: string) => void) => {
       timeout: WITHIN,
       killSignal: "SIGKILL"
     })
-    // a process that cannot be started emits no exit
+    // if a process cannot be started, it emits no exit event
     child.once("error", () => (running -= 1))
     child.once("exit", () => (running -= 1))
     child.stdin.on("error", () => {})

@@ -1,15 +1,15 @@
 /**
- * JournalLogger: writes the daemon's log for systemd's journal. Each line has its priority, and no time, which the
- * journal adds itself. An event (LogEvent) also has its own fields.
+ * JournalLogger: writes the daemon's log in the format of the systemd journal. Each line has its priority but no time,
+ * because the journal adds the time. An event (LogEvent) is also sent as an entry with separate fields.
  *
- * Guarantees: this format is used only if standard error is the journal's own stream. systemd names that stream, and a
- * redirected one differs. Otherwise the log is written as usual.
+ * Guarantees: this format is used only if standard error is the journal's own stream. systemd names that stream in a
+ * variable, so a redirected standard error is recognized. Otherwise the log is written in the usual format.
  */
 import { Cause, Effect, Layer, Logger, type LogLevel, References } from "effect"
 import { fstatSync } from "node:fs"
 import * as JournalEntry from "./JournalEntry.ts"
 
-/** Priorities of syslog(3). */
+/** Log levels as priorities of syslog(3). */
 const priorities: { readonly [level in LogLevel.LogLevel]: number } = {
   Fatal: 2,
   Error: 3,
@@ -26,7 +26,10 @@ const worded = (message: unknown): string =>
 
 const wordsOf = (message: unknown): string => (Array.isArray(message) ? message : [message]).map(worded).join(" ")
 
-/** Pure. Every line gets the entry's priority; otherwise it would get the priority of the stream. */
+/**
+ * A log entry as text. Each of its lines starts with the entry's priority; otherwise the journal would use the priority
+ * of the stream. Pure.
+ */
 export const text = (level: LogLevel.LogLevel, message: unknown, cause: Cause.Cause<unknown>): string =>
   [wordsOf(message), ...(Cause.isCause(cause) && cause.reasons.length > 0 ? [Cause.pretty(cause)] : [])]
     .join(" ")
@@ -34,7 +37,7 @@ export const text = (level: LogLevel.LogLevel, message: unknown, cause: Cause.Ca
     .map((line) => `<${priorities[level]}>${line}`)
     .join("\n")
 
-/** Whether the descriptor is the stream that JOURNAL_STREAM names as "device:inode". */
+/** True if the descriptor is the stream that JOURNAL_STREAM names as "device:inode". */
 export const isJournal = (stream: string | undefined, descriptor: number): boolean => {
   if (stream === undefined) return false
   const { dev, ino } = fstatSync(descriptor)

@@ -1,10 +1,10 @@
 /**
- * Notify: tells systemd that the daemon is ready, what it does, that it stops, and that it is alive (sd_notify and its
- * watchdog).
+ * Notify: tells systemd when the daemon is ready, what it is doing, when it stops, and that it is alive (sd_notify and
+ * its watchdog).
  *
- * Guarantees: without systemd every call does nothing. No call fails: a message that could not be sent is logged,
- * because a working daemon must not end for that. The socket is hidden from every process that agentd starts later, so
- * that no agent can speak in the daemon's name.
+ * Guarantees: without systemd every call does nothing. No call fails: if a message cannot be sent, that is logged,
+ * because a working daemon must not end for this reason. The socket is hidden from every process that agentd starts
+ * later, so that no agent can send messages in the daemon's name.
  *
  * Messages are sent by `systemd-notify`, because Node has no Unix datagram sockets. The unit therefore has
  * `NotifyAccess=all`.
@@ -12,14 +12,16 @@
 import { Config, Context, Duration, Effect, Layer, Option, Schedule, Schema } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 
-/** `systemd-notify` waits up to 5 s for the manager. After this time it is considered stuck. */
+/**
+ * Timeout for `systemd-notify`, which itself waits up to 5 s for the manager. After this time it is considered stuck.
+ */
 const DEADLINE = Duration.seconds(10)
 
-/** How much more time systemd gives a start that is still running, per extension. */
+/** Additional time per extension that systemd gives a daemon that is still starting. */
 const EXTENSION = Duration.seconds(90)
-/** Interval of the extensions of a start. */
+/** Interval at which the start timeout is extended. */
 const EXTEND_EVERY = Duration.seconds(30)
-/** Maximum number of extensions. A start that takes longer than half an hour will not end. */
+/** Maximum number of extensions. A start that takes longer than half an hour is considered stuck. */
 const MAX_EXTENSIONS = 60
 
 class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError", { message: Schema.String }) {}
@@ -27,16 +29,19 @@ class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError", { mes
 export class Notify extends Context.Service<
   Notify,
   {
-    /** Called while the daemon opens its log: systemd keeps waiting while the event loop runs, up to a limit. */
+    /**
+     * Called while the daemon opens its log. While the event loop runs, systemd is asked to keep waiting, up to a
+     * limit.
+     */
     readonly starting: Effect.Effect<void>
-    /** The daemon answers: `agentd start` and units ordered after it continue. */
+    /** Reports that the daemon answers. `agentd start`, and units that are ordered after it, then continue. */
     readonly ready: Effect.Effect<void>
-    /** The status line that `systemctl status` shows. */
+    /** Sets the status line that `systemctl status` shows. */
     readonly status: (text: string) => Effect.Effect<void>
-    /** The daemon ends by itself: `systemctl` shows it as deactivating. */
+    /** Reports that the daemon is ending. `systemctl` then shows it as deactivating. */
     readonly stopping: Effect.Effect<void>
     /**
-     * Feeds the watchdog twice per period while `alive` is true. systemd restarts the daemon when `alive` is false or
+     * Resets the watchdog twice per period while `alive` is true. systemd restarts the daemon when `alive` is false or
      * does not answer, or when the event loop is blocked.
      */
     readonly watch: (alive: Effect.Effect<boolean>) => Effect.Effect<never>
@@ -100,7 +105,7 @@ export class Notify extends Context.Service<
   )
 }
 
-/** How long systemd waits for a sign of life, if it watches this process. */
+/** The watchdog period: how long systemd waits for a sign of life. None if systemd does not watch this process. */
 const watchdogPeriod = Effect.gen(function* () {
   const micros = yield* Config.Int("WATCHDOG_USEC").pipe(Config.option)
   const pid = yield* Config.Int("WATCHDOG_PID").pipe(Config.option)
@@ -109,8 +114,8 @@ const watchdogPeriod = Effect.gen(function* () {
 })
 
 /**
- * Removes the variables, as sd_notify(3) does with `unset_environment`. Config only reads, so this code changes the
- * real environment.
+ * Removes systemd's variables from the environment, as sd_notify(3) does with `unset_environment`. Config can only
+ * read, so the real environment is changed directly.
  */
 const hideFromChildren = Effect.sync(() => {
   for (const name of ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]) delete process.env[name]
@@ -126,5 +131,5 @@ const command = (socket: string, assignments: ReadonlyArray<string>) =>
     forceKillAfter: "1 second"
   })
 
-/** The text on one line, because a line break would start another assignment. */
+/** Joins a text into one line, because a line break would start another assignment. */
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ").trim().slice(0, 200)

@@ -1,9 +1,9 @@
 /**
- * Unit: the daemon as a service of the user's systemd: its name, its settings, how it is started as a transient unit,
- * and its status.
+ * Unit: the daemon as a service of the user's systemd: its name, its settings, its start as a transient unit, and its
+ * status.
  *
- * A unit file of the same name (from the NixOS module, or the user's own) has priority: it is started instead, with its
- * own settings.
+ * If a unit file with the same name exists (from the NixOS module, or the user's own), that unit is started instead,
+ * with its own settings.
  */
 import { createHash } from "node:crypto"
 import { Duration, Effect, Option, Schema, Stream } from "effect"
@@ -11,7 +11,7 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 
 /** Timeout for an answer of `systemctl`. */
 const ANSWER_WITHIN = Duration.seconds(10)
-/** Maximum number of bytes of a command's output that are stored. */
+/** Maximum size of a command's output that is stored, in bytes. */
 const OUTPUT_LIMIT = 64 * 1024
 
 export class SystemdError extends Schema.TaggedError<SystemdError>()("SystemdError", {
@@ -19,26 +19,26 @@ export class SystemdError extends Schema.TaggedError<SystemdError>()("SystemdErr
   remedy: Schema.String
 }) {}
 
-/** Settings of systemd.service(5), each with its reason. */
+/** Settings of systemd.service(5), each with the reason for it. */
 export const serviceSettings: { readonly [setting: string]: string } = {
-  // a service of type notify counts as started when the daemon answers; it reports that through systemd-notify, a child
-  // process
+  // a service of type notify counts as started when the daemon answers; the daemon reports that through systemd-notify,
+  // a child process
   Type: "notify",
   NotifyAccess: "all",
   WatchdogSec: "60",
   TimeoutStartSec: "120",
-  // A crash restarts the daemon. A request to stop (130, 143) does not. A configuration error (78) does not either,
-  // because no restart fixes it.
+  // systemd restarts the daemon after a crash, but not after a requested stop (130, 143), and not after a configuration
+  // error (78), which no restart fixes.
   Restart: "on-failure",
   RestartSec: "5",
   SuccessExitStatus: "130 143",
   RestartPreventExitStatus: "78",
-  // The daemon ends its runs itself, each with a grace period. Then systemd kills the remaining processes.
+  // The daemon ends its runs itself, each with a grace period. After that, systemd kills the remaining processes.
   KillMode: "mixed",
   TimeoutStopSec: "90",
-  // A hanging daemon does not react to a request to abort.
+  // A daemon that hangs does not react to a request to abort.
   TimeoutAbortSec: "10",
-  // An agent that takes too much memory is killed alone: the daemon notices it and decides.
+  // If an agent uses too much memory, only that agent is killed: the daemon notices and decides what to do.
   OOMPolicy: "continue"
 }
 
@@ -48,13 +48,13 @@ export const unitSettings: { readonly [setting: string]: string } = {
   StartLimitBurst: "10"
 }
 
-/** `agentd` for the default state directory. Another state directory is independent, and has its own unit. */
+/** Name of the unit: `agentd` for the default state directory. Each other state directory has a separate unit. */
 export const unitName = (state: string, defaultState: string): string =>
   state === defaultState ? "agentd" : `agentd-${createHash("sha256").update(state).digest("hex").slice(0, 8)}`
 
 export const SYSTEM_STATE = "/var/lib/agentd"
 
-/** Variables that describe the shell that ran `start`, and would be wrong in the service. */
+/** Variables that describe the shell in which `start` was called, and would be wrong in the service. */
 const OF_THE_SHELL = new Set(
   "_ SHLVL PWD OLDPWD TERM COLUMNS LINES NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID INVOCATION_ID JOURNAL_STREAM MAINPID LISTEN_FDS LISTEN_PID LISTEN_FDNAMES SYSTEMD_EXEC_PID MANAGERPID".split(
     " "
@@ -62,8 +62,8 @@ const OF_THE_SHELL = new Set(
 )
 
 /**
- * The names of the variables that the service gets from `env`, such as PATH and API keys. So agents have the same
- * variables under systemd as in the shell. Variables that systemd rejects are left out.
+ * The names of the variables in `env` that the service gets, such as PATH and API keys, so that agents have the same
+ * variables under systemd as in the shell. Variables that systemd would reject are left out.
  */
 export const passedOn = (env: { readonly [name: string]: string }): ReadonlyArray<string> =>
   Object.entries(env)
@@ -71,19 +71,22 @@ export const passedOn = (env: { readonly [name: string]: string }): ReadonlyArra
     .map(([name]) => name)
     .toSorted()
 
-/** Whether the value contains no control characters except tabs and line breaks. */
+/** True if the value contains no control characters other than tabs and line breaks. */
 const isPlain = (value: string): boolean => !/\p{Cc}/u.test(value.replaceAll(/[\t\n]/g, ""))
 
 export interface Service {
   readonly unit: string
-  /** Command line of the program; first the program's absolute path. */
+  /** Command line of the program. Its first element is the program's absolute path. */
   readonly command: ReadonlyArray<string>
   /** Absolute path of the working directory. */
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
 }
 
-/** The arguments of `systemd-run`. Variables are passed by name, because values would appear in every process list. */
+/**
+ * The arguments of `systemd-run`. Variables are passed by name only, because their values would be visible in the
+ * process list.
+ */
 export const systemdRunArguments = (service: Service): ReadonlyArray<string> => [
   "--user",
   "--quiet",
@@ -100,11 +103,11 @@ export const systemdRunArguments = (service: Service): ReadonlyArray<string> => 
 
 export interface UnitStatus {
   readonly unit: string
-  /** True if there is a unit file. A unit without one is transient, and gone after a reboot. */
+  /** True if the unit has a unit file. Otherwise the unit is transient, and disappears at a reboot. */
   readonly installed: boolean
-  /** "active", "activating", "deactivating", "failed", "inactive" … */
+  /** State of the unit: "active", "activating", "deactivating", "failed", "inactive" … */
   readonly state: string
-  /** How it last ended: "success", "exit-code", "watchdog", "start-limit-hit" … */
+  /** How the unit last ended: "success", "exit-code", "watchdog", "start-limit-hit" … */
   readonly result: string
   readonly exitCode: number
   readonly pid: number | undefined
@@ -113,7 +116,7 @@ export interface UnitStatus {
 
 const STATUS_PROPERTIES = "LoadState,ActiveState,Result,ExecMainStatus,MainPID,NRestarts,FragmentPath,Transient"
 
-/** Parses the output of `systemctl show`. None if systemd knows no such unit. */
+/** Parses the output of `systemctl show`. None if systemd does not know the unit. */
 export const parseStatus = (unit: string, text: string): Option.Option<UnitStatus> => {
   const shown = new Map(text.split("\n").map((line) => [line.split("=", 1)[0], line.slice(line.indexOf("=") + 1)]))
   if (shown.get("LoadState") !== "loaded") return Option.none()
@@ -131,7 +134,7 @@ export const parseStatus = (unit: string, text: string): Option.Option<UnitStatu
 
 export type Manager = "user" | "system"
 
-/** Whether this systemd manager runs and accepts commands. */
+/** True if this systemd manager runs and accepts commands. */
 export const hasManager = (manager: Manager) =>
   Effect.suspend(() => run(["systemctl", `--${manager}`, "is-system-running"])).pipe(
     Effect.map(({ stdout }) => ["running", "degraded", "starting"].includes(stdout.trim())),
@@ -140,42 +143,46 @@ export const hasManager = (manager: Manager) =>
 
 export const hasUserManager = hasManager("user")
 
-/** Status of the unit; None if systemd is missing, or knows no such unit. */
+/** Status of the unit. None if systemd is missing, or does not know the unit. */
 export const status = (unit: string, manager: Manager = "user") =>
   run(["systemctl", `--${manager}`, "show", `${unit}.service`, `--property=${STATUS_PROPERTIES}`]).pipe(
     Effect.map(({ code, stdout }) => (code === 0 ? parseStatus(unit, stdout) : Option.none<UnitStatus>())),
     Effect.orElseSucceed(() => Option.none<UnitStatus>())
   )
 
-/** Whether systemd listens on the daemon's socket, and would start the daemon for a connection. */
+/** True if systemd listens on the daemon's socket, and would start the daemon at a connection. */
 export const listens = (unit: string, manager: Manager) =>
   Effect.map(
     answer(["systemctl", `--${manager}`, "show", `${unit}.socket`, "--property=ActiveState", "--value"]),
     (state) => state === "active"
   )
 
-/** Makes systemd stop listening; a running daemon keeps listening. Returns whether systemd accepted the command. */
+/**
+ * Makes systemd stop listening on the daemon's socket; a running daemon keeps listening. Returns true if systemd
+ * accepted the command.
+ */
 export const stopListening = (unit: string, manager: Manager) =>
   run(["systemctl", `--${manager}`, "--no-ask-password", "stop", `${unit}.socket`]).pipe(
     Effect.map(({ code }) => code === 0),
     Effect.orElseSucceed(() => false)
   )
 
-/** Stops the service, or the wait before systemd restarts it. */
+/** Stops the service. If systemd is waiting to restart it, the restart is cancelled. */
 export const stop = (unit: string) => Effect.asVoid(run(["systemctl", "--user", "stop", `${unit}.service`]))
 
-/** Whether the user's services outlive the last logout. If not, the remedy is `loginctl enable-linger`. */
+/** True if the user's services continue after the last logout. If false, the remedy is `loginctl enable-linger`. */
 export const lingers = (user: string) =>
   run(["loginctl", "show-user", user, "--property=Linger", "--value"]).pipe(
     Effect.map(({ stdout }) => stdout.trim() === "yes"),
     Effect.orElseSucceed(() => false)
   )
 
-/** Returns when the service reports that it is ready. A running service is left alone. */
+/** Starts the service if it is not running, and returns when it reports that it is ready. */
 export const start = Effect.fn("Unit.start")(function* (service: Service) {
   const file = `${service.unit}.service`
   const before = yield* status(service.unit)
-  // A failed transient unit is kept, so that `agentd status` can tell why. It must be removed before the next one.
+  // A failed transient unit is kept, so that `agentd status` can show the reason. It must be removed before the unit is
+  // started again.
   const leftover = Option.isSome(before) && !before.value.installed && before.value.state === "failed"
   if (leftover) yield* run(["systemctl", "--user", "reset-failed", file])
 
@@ -186,7 +193,7 @@ export const start = Effect.fn("Unit.start")(function* (service: Service) {
   if (code === 0) return
 
   const after = Option.getOrUndefined(yield* status(service.unit))
-  // not `--user --unit`, because the lines of a system account are not in a user's journal
+  // not `--user --unit`, because a user's journal does not contain the lines of a system account
   const last = yield* run(["journalctl", "--quiet", "--output=cat", "--lines=10", `--user-unit=${file}`]).pipe(
     Effect.match({ onFailure: () => "", onSuccess: ({ stdout }) => stdout.trim() })
   )
@@ -204,10 +211,10 @@ export const answer = (words: ReadonlyArray<string>) =>
     Effect.orElseSucceed(() => "")
   )
 
-/** Runs a tool of systemd, or of the system, to its end. */
+/** Runs a tool of systemd, or another system tool, and waits until it exits. */
 export const tool = (words: ReadonlyArray<string>) => run(words, { within: START_WITHIN })
 
-/** The unit's last lines in the journal, from either manager. */
+/** The unit's last lines in the journal, whether the unit belongs to the user's manager or to the system's. */
 export const lastWords = (unit: string) =>
   Effect.gen(function* () {
     for (const which of ["--user-unit", "--unit"]) {
@@ -217,7 +224,7 @@ export const lastWords = (unit: string) =>
     return ""
   })
 
-/** Timeout of a start; longer than `TimeoutStartSec`, which normally ends a start earlier. */
+/** Timeout of a start. It is longer than `TimeoutStartSec`, with which systemd normally ends a start earlier. */
 const START_WITHIN = Duration.seconds(150)
 
 interface RunOptions {
@@ -258,7 +265,7 @@ const run = (
     )
   )
 
-/** Reads a whole stream, and returns its first part. An unread pipe would block its writer. */
+/** Reads a stream to its end, and returns only its first part. If the rest were not read, the writer would block. */
 const text = <E>(bytes: Stream.Stream<Uint8Array, E>): Effect.Effect<string, E> =>
   bytes.pipe(
     Stream.decodeText(),

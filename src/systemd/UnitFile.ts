@@ -1,7 +1,7 @@
 /**
- * UnitFile: the contents of the daemon's unit files, as `agentd service install` writes them.
+ * UnitFile: generates the contents of the daemon's unit files, which `agentd service install` writes.
  *
- * Guarantees: systemd reads back exactly the given value, whatever characters it has. The text contains no secret. A
+ * Guarantees: systemd reads each value back unchanged, whatever characters it contains. The text contains no secret. A
  * system unit runs as an unprivileged user. Agents can still work: they can write to homes and worktrees, and create
  * the namespaces that a sandbox needs.
  */
@@ -11,7 +11,7 @@ import { serviceSettings, unitSettings } from "./Unit.ts"
 
 export interface Credential {
   readonly name: string
-  /** Absolute path of the file with the credential. */
+  /** Absolute path of the file that contains the credential. */
   readonly file: string
 }
 
@@ -21,23 +21,26 @@ export interface UnitFile {
   readonly manager: "user" | "system"
   /** Absolute path of the control socket. */
   readonly socket: string
-  /** Command line of this program: its absolute path, then the arguments before the verb. */
+  /** Command line of this program: its absolute path, then all arguments before the verb. */
   readonly command: ReadonlyArray<string>
-  /** Only for the system's manager. */
+  /** User that the service runs as; only for a unit of the system's manager. */
   readonly user?: string | undefined
-  /** PATH in which agents' programs are found. */
+  /** PATH in which the agents' programs are searched for. */
   readonly path: string
-  /** File with variables for daemon and agents, one per line. It need not exist. */
+  /** File with environment variables for the daemon and agents, one per line. The file need not exist. */
   readonly environmentFile: string
   readonly credentials: ReadonlyArray<Credential>
-  /** Loopback addresses with the port of the page. If empty, systemd listens on no port. */
+  /** Loopback addresses with the port of the web page. If empty, systemd listens on no port. */
   readonly page?: ReadonlyArray<string>
 }
 
-/** First line of the files that this module writes. Other programs do not write it. */
+/** First line of the files that this module writes, by which they are recognized. */
 export const MARK = "# Written by `agentd service install`, which overwrites it. Your own settings go into a drop-in:"
 
-/** Quotes a word by the rules of systemd.service(5): a percent sign begins a specifier, a dollar sign a variable. */
+/**
+ * Quotes a word by the rules of systemd.service(5), in which a percent sign starts a specifier, and a dollar sign a
+ * variable.
+ */
 const quoted = (word: string, isCommand = false): string => {
   const text = word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n").replaceAll("%", "%%")
   const plain = isCommand ? text.replaceAll("$", "$$$$") : text
@@ -46,7 +49,7 @@ const quoted = (word: string, isCommand = false): string => {
 
 const commandLine = (words: ReadonlyArray<string>): string => words.map((word) => quoted(word, true)).join(" ")
 
-/** Limits of the daemon and everything in its unit. They do not apply to agents that the keeper runs. */
+/** Limits for the daemon and all processes in its unit. They do not apply to agents that the keeper runs. */
 const LIMITS = {
   MemoryHigh: "60%",
   MemoryMax: "75%",
@@ -54,14 +57,14 @@ const LIMITS = {
   CPUWeight: "80"
 }
 
-/** Hardening that works for any process, with or without privileges. */
+/** Hardening settings that work for any process, with or without privileges. */
 const PLAIN_HARDENING = {
   NoNewPrivileges: "yes",
   LockPersonality: "yes",
   RestrictRealtime: "yes",
   RestrictSUIDSGID: "yes",
   RestrictNamespaces: "user mnt pid net ipc uts cgroup",
-  // netlink: programs use it to learn the machine's addresses
+  // netlink: programs use it to find the machine's addresses
   RestrictAddressFamilies: "AF_UNIX AF_INET AF_INET6 AF_NETLINK",
   SystemCallArchitectures: "native",
   SystemCallFilter: "~@clock @cpu-emulation @debug @module @obsolete @raw-io @reboot @swap",
@@ -71,8 +74,8 @@ const PLAIN_HARDENING = {
 }
 
 /**
- * Hardening that needs a namespace, or privileges. Without `ProtectHome` and `PrivateTmp`, because agents work in those
- * folders.
+ * Hardening settings that need a namespace, or privileges. `ProtectHome` and `PrivateTmp` are left out, because agents
+ * work in those folders.
  */
 const MOUNT_HARDENING = {
   ProtectSystem: "full",
@@ -90,12 +93,12 @@ const MOUNT_HARDENING = {
 type Settings = { readonly [setting: string]: string }
 
 /**
- * A user unit gets only hardening without namespaces. systemd would create a user namespace for the rest. Within one
- * the daemon sees neither its callers (a shell outside) nor processes that an earlier daemon started in its own
- * namespace. Then nothing could be approved, and no run would outlive a restart.
+ * Hardening settings for the unit. A user unit gets only those without namespaces, because for the others systemd would
+ * create a user namespace. In a user namespace, the daemon can see neither its callers outside (such as a shell) nor
+ * processes that an earlier daemon started. Nothing could then be approved, and no run would survive a restart.
  */
 const hardening = ({ manager }: UnitFile): Settings => ({
-  // a forbidden system call fails instead of killing: an agent's debugger then reports the error
+  // a forbidden system call fails and does not kill the process: an agent's debugger then reports the error
   ...PLAIN_HARDENING,
   ...(manager === "system" ? { ...MOUNT_HARDENING, ProtectKernelLogs: "yes", RemoveIPC: "yes" } : {})
 })
@@ -117,8 +120,8 @@ const environment = ({ environmentFile, path }: UnitFile): ReadonlyArray<string>
 ]
 
 /**
- * Text of the unit by which systemd listens for the daemon: the first connection starts the daemon, and no connection
- * is rejected while it restarts.
+ * Text of the socket unit with which systemd listens for the daemon. The first connection starts the daemon, and
+ * connections are not refused while the daemon restarts.
  */
 export const socketText = (of: UnitFile): string =>
   [
@@ -143,8 +146,8 @@ export const socketText = (of: UnitFile): string =>
 export const pageUnit = (unit: string): string => `${unit}-page`
 
 /**
- * Text of the unit by which systemd keeps the page's port, so that no other program can take it while the daemon
- * restarts. The unit starts and stops with the control socket's unit.
+ * Text of the socket unit with which systemd occupies the web page's port, so that no other program can take the port
+ * while the daemon restarts. This unit starts and stops together with the control socket's unit.
  */
 export const pageText = (of: UnitFile): string =>
   [
@@ -169,7 +172,7 @@ export const socketUnits = ({ page = [], unit }: Pick<UnitFile, "page" | "unit">
   ...(page.length > 0 ? [`${pageUnit(unit)}.socket`] : [])
 ]
 
-/** The unit that sends mail when systemd gives up on the daemon. */
+/** Name of the unit that sends a mail when systemd gives up on the daemon. */
 export const failureUnit = (unit: string): string => `${unit}-failed`
 
 export const serviceText = (of: UnitFile): string =>
@@ -194,8 +197,8 @@ export const serviceText = (of: UnitFile): string =>
     ...credentialsOf(of),
     ...lines({
       ...serviceSettings,
-      // the service user cannot start a unit for the keeper: the keeper runs in this unit, and must not be killed with
-      // the daemon
+      // the service user may not start a separate unit for the keeper, so the keeper runs in this unit, and must not be
+      // killed with the daemon
       ...(of.manager === "system" ? { KillMode: "process" } : {})
     }),
     ...lines(LIMITS),

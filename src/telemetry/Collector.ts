@@ -1,6 +1,6 @@
 /**
- * Collector: where spans and metrics are sent, from the daemon's config or from the variables that OpenTelemetry
- * defines.
+ * Collector: the address to which spans and metrics are sent, from the daemon's config or from OpenTelemetry's standard
+ * variables.
  */
 import { Context } from "effect"
 
@@ -10,7 +10,7 @@ export interface Environment {
   readonly [name: string]: string | undefined
 }
 
-/** `metrics` is undefined if metrics are not sent. */
+/** URLs for spans and metrics. `metrics` is undefined if metrics are not sent. */
 export interface Collector {
   readonly traces: string
   readonly metrics: string | undefined
@@ -23,7 +23,10 @@ const collectorAt = (base: string): Collector => ({
   metrics: below(base, "metrics")
 })
 
-/** The collector from the daemon's config, or else from OpenTelemetry's variables; undefined if there is none. */
+/**
+ * The collector from the daemon's config; if none is configured, the collector from OpenTelemetry's variables.
+ * Undefined if neither names one.
+ */
 export const collectorOf = (environment: Environment, configured?: string): Collector | undefined => {
   if (configured !== undefined) return collectorAt(configured)
   const base = environment["OTEL_EXPORTER_OTLP_ENDPOINT"]

@@ -1,21 +1,21 @@
 /**
- * Meters: counts and measures the daemon's work, as Effect `Metric`s. Names follow Prometheus' convention, with the
- * unit in the name. Labels have a limited number of values.
+ * Meters: counts and measures the daemon's work in Effect `Metric`s. Names follow Prometheus' convention, with the unit
+ * in the name. Each label has a limited number of values.
  *
- * Guarantees: every metric is derived from durable runes, or is read from the live tree on request. Counting never
- * fails and calls no other part. Times are differences between the `at` of runes.
+ * Guarantees: every metric is derived from durable runes, or from the supervision tree when metrics are requested.
+ * Counting never fails and calls no other part. Durations are differences between the `at` fields of runes.
  */
 import { type Context, Metric } from "effect"
 import { agentKinds } from "../agents/machines/AgentKinds.ts"
 import { reader, type Table } from "../core/event-log/EventKinds.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
 
-/** Maximum number of agents with a label of their own; further ones are counted as `other`. */
+/** Maximum number of agents with their own label. All further agents are counted as `other`. */
 const MAX_AGENTS = 200
-/** Maximum number of start times that are remembered. */
+/** Maximum number of start times in memory. */
 const MAX_OPEN = 10_000
 
-/** Boundaries of the histograms' buckets, in seconds: from a commit to a turn of a day. */
+/** Bucket boundaries of the histograms, in seconds: from the duration of a commit to that of a day-long turn. */
 const SECONDS = [0.001, 0.005, 0.025, 0.1, 0.5, 2, 10, 60, 300, 1_800, 7_200, 86_400]
 
 const counter = (name: string, description: string) => Metric.counter(name, { description, incremental: true })
@@ -45,7 +45,7 @@ const childRestarts = gauge(
 )
 const children = gauge("agentd_supervised_parts", "Supervised parts that are running")
 
-/** Other runes are only counted by kind. */
+/** Kinds of runes that are measured. Runes of other kinds are only counted. */
 const read = reader({
   "worker.moved": agentKinds["worker.moved"],
   "agent.usage": agentKinds["agent.usage"],
@@ -56,7 +56,7 @@ const read = reader({
   "turn.error": agentKinds["turn.error"]
 } satisfies Table)
 
-/** The measured fields of a part of the live tree. */
+/** The measured fields of one part of the supervision tree. */
 export interface Seen {
   readonly kind: "supervisor" | "worker" | "actor"
   readonly status: string | null
@@ -66,7 +66,7 @@ export interface Seen {
 
 const agentOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
-/** Start times of messages, turns and waits, by id. If there are too many, the oldest are forgotten. */
+/** Start times of messages, turns and waits, by id. If there are too many, the oldest are dropped. */
 class Begun {
   private readonly at = new Map<string, number>()
 
@@ -75,10 +75,7 @@ class Begun {
     this.at.set(id, at)
   }
 
-  /**
-   * Seconds since the start time of an id; undefined if the start is unknown. If the clock was set back, the result is
-   * 0.
-   */
+  /** Seconds since the start time of an id; 0 if the clock was set back. Undefined if the start time is unknown. */
   end(id: string, at: number): number | undefined {
     const begun = this.at.get(id)
     if (begun === undefined) return undefined
@@ -89,7 +86,10 @@ class Begun {
 
 export class Meters {
   private readonly context: Context.Context<never>
-  /** Metrics with labels, by name and label value: creating one costs more than counting. */
+  /**
+   * Metrics with labels, by metric name and label value. They are cached, because creating a metric costs more than
+   * counting.
+   */
   private readonly labelled = new Map<string, Metric.Metric<number, unknown>>()
   private readonly agents = new Set<string>()
   private readonly waiting = new Begun()
@@ -114,8 +114,9 @@ export class Meters {
   }
 
   /**
-   * Counts runes that became durable and were read together at `now`. `looked`: time of the previous reading. A rune
-   * from before it also waited for this reading, so its time does not measure the log. Both in ms since the epoch.
+   * Counts durable runes that were read together at `now`. `looked`: time of the previous reading; both times are in ms
+   * since the epoch. A rune older than `looked` had to wait for this reading, so its age does not measure the log's
+   * speed and is not recorded.
    */
   takeAll(runes: ReadonlyArray<Rune>, { looked, now }: { readonly looked: number; readonly now: number }): void {
     for (const rune of runes) {
@@ -147,7 +148,7 @@ export class Meters {
         const { event } = known.payload
         if (event._tag !== "start_turn") return
         for (const id of event.messageIds) this.lasted(queued, this.messages.end(id, at))
-        // a run that begins with its turn has no rune of its own: count it here
+        // a run that begins together with its turn has no rune of its own, so count it here
         if (event.run !== undefined) this.ofAgent(runsStarted, actor, 1)
         return
       }
@@ -155,7 +156,7 @@ export class Meters {
         const seconds = this.turns.end(known.payload.turn_id, at)
         if (seconds !== undefined) this.count(turns, "end", known.kind.slice("turn.".length), seconds)
         const { event } = known.payload
-        // a run that ends with its turn has no rune of its own: its end is recorded here
+        // a run that ends together with its turn has no rune of its own, so its end is recorded here
         if (event._tag === "response_done" && event.exit !== undefined)
           this.waiting.begin(`${rune.stream}/worker/${agentOf(actor)}`, at)
       }
@@ -185,7 +186,7 @@ export class Meters {
     hooks.updateUnsafe(seconds, this.context)
   }
 
-  /** Measures the live tree; called at each scrape. */
+  /** Measures the current supervision tree. Called when metrics are requested or sent. */
   look(tree: ReadonlyArray<Seen>): void {
     const depths = tree.map((row) => row.mailbox ?? 0)
     mailbox.updateUnsafe(

@@ -1,8 +1,8 @@
 /**
- * Otlp: sends spans and metrics to a collector, with OpenTelemetry's protocol over HTTP, if one is configured.
+ * Otlp: sends spans and metrics to a collector, over HTTP in OpenTelemetry's protocol (OTLP).
  *
- * Guarantees: nothing is sent unless a collector is named in the daemon's config or in the variables that OpenTelemetry
- * defines. If the collector is unreachable, only its data is lost.
+ * Guarantees: nothing is sent unless the daemon's config or OpenTelemetry's standard variables name a collector. If the
+ * collector is unreachable, only the data for it is lost.
  */
 import { Effect, Layer, Option, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -13,7 +13,7 @@ const SHUTDOWN = "1 second"
 const resource = { serviceName: "agentd" }
 const transport = Layer.mergeAll(OtlpExporter.layerFlusher, OtlpSerialization.layerJson, FetchHttpClient.layer)
 
-/** Sends spans until the scope ends, and the remaining ones at its end. */
+/** Sends spans until the scope closes, and then the remaining spans. */
 export const tracer = ({ traces }: Collector) =>
   Effect.provide(
     OtlpTracer.make({ url: traces, resource, exportInterval: "1 second", shutdownTimeout: SHUTDOWN }),
@@ -23,11 +23,11 @@ export const tracer = ({ traces }: Collector) =>
 /** Interval at which metrics are sent. */
 export const INTERVAL = "10 seconds"
 
-/** Sends the metrics of the registry in the context, until the scope ends. */
+/** Sends the metrics of the registry in the context until the scope closes. */
 export const figures = (url: string) =>
   Effect.provide(OtlpMetrics.make({ url, resource, exportInterval: INTERVAL, shutdownTimeout: SHUTDOWN }), transport)
 
-/** `00-<trace>-<span>-<flags>`, the format of TRACEPARENT in W3C Trace Context. */
+/** Matches `00-<trace>-<span>-<flags>`, the format of TRACEPARENT in W3C Trace Context. */
 const PARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/u
 
 export const parentOf = (environment: Environment): Tracer.ExternalSpan | undefined => {
@@ -37,7 +37,7 @@ export const parentOf = (environment: Environment): Tracer.ExternalSpan | undefi
     : Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags ?? "0", 16) & 1) === 1 })
 }
 
-/** Runs the program as one span with this name, as a child of the span in TRACEPARENT. */
+/** Runs a program as one span with this name. Its parent is the span in TRACEPARENT. */
 export const traced =
   (collector: Collector, name: string, environment: Environment) =>
   <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {

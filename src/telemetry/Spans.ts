@@ -1,10 +1,10 @@
 /**
- * Spans: records the effects of a command as spans of the command's trace: the wait of its message, the turn that
- * carried the message, with its process, and the turn's tool calls.
+ * Spans: records the effects of a command as spans in the command's trace: the time that its message waited, the turn
+ * that carried the message, with the turn's process, and the turn's tool calls.
  *
- * Guarantees: every span is derived from durable runes, with their times. No span contains text of a user or an
- * agent. The number of unfinished spans is bounded: the oldest one is dropped and not sent. Work without a traced
- * command has no spans.
+ * Guarantees: every span is computed from durable runes and their times. No span contains text from a user or an agent.
+ * The number of unfinished spans is bounded: the oldest span is dropped and not sent. Work that no traced command
+ * caused has no spans.
  */
 import { Context, Exit, Option, Tracer } from "effect"
 import { agentKinds } from "../agents/machines/AgentKinds.ts"
@@ -50,14 +50,14 @@ const agentOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
 export class Spans {
   private readonly tracer: Tracer.Tracer
-  /** A command's span by the rune that answered it, until that rune is read. */
+  /** Spans of commands by the rune in the command's reply, until that rune has been read. */
   private readonly commands = new Kept<Tracer.AnySpan>()
-  /** A message by the rune that records its receipt, until its command is answered. */
+  /** Messages by the rune that records their receipt, until the message's command has been answered. */
   private readonly receipts = new Kept<{ readonly messageId: string; readonly at: number; readonly agent: string }>()
   private readonly messages = new Kept<Tracer.Span>()
   private readonly turns = new Kept<Tracer.Span>()
   private readonly calls = new Kept<Tracer.Span>()
-  /** The process id of each worker's run. */
+  /** The process id of each worker's current run. */
   private readonly pids = new Kept<number>()
 
   constructor(tracer: Tracer.Tracer) {
@@ -86,13 +86,13 @@ export class Spans {
     )
   }
 
-  /** A run without its own process has no pid. */
+  /** Stores the process id of a worker's run. A run without its own process has no process id. */
   private runs(worker: string, pid: number | null | undefined): void {
     if (typeof pid === "number") this.pids.put(worker, pid)
     else this.pids.take(worker)
   }
 
-  /** Called when a command was answered with this rune, which can be read before or after. */
+  /** Called when a command was answered with this rune. The rune can be read before or after this call. */
   answered(eventId: number, command: Tracer.AnySpan): void {
     const receipt = this.receipts.take(eventId)
     if (receipt === undefined) this.commands.put(eventId, command)

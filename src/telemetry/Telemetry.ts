@@ -1,9 +1,9 @@
 /**
  * Telemetry: the daemon's metrics, updated by one subscriber of the log, in Prometheus' text format.
  *
- * Guarantees: counters start at 0 with the daemon, as Prometheus expects after a restart, and count what becomes
- * durable from then on. A slow subscriber delays no other part. If it fails, the metrics stay as they are, and a
- * warning is logged.
+ * Guarantees: counters start at 0 when the daemon starts, as Prometheus expects after a restart, and count runes that
+ * become durable after that. A slow subscriber delays no other part of the daemon. If it fails, the metrics are no
+ * longer updated, and a warning is logged.
  */
 import { Clock, Context, Effect, Layer, Metric, Schedule, Stream } from "effect"
 import { PrometheusMetrics } from "effect/observability"
@@ -15,24 +15,27 @@ import * as Otlp from "./Otlp.ts"
 export class Telemetry extends Context.Service<
   Telemetry,
   {
-    /** Records how long the answer to a hook took. */
+    /** Records how many seconds it took to answer a hook. */
     readonly hook: (seconds: number) => void
-    /** All metrics in Prometheus' text format. `tree`: the current live tree. */
+    /** All metrics in Prometheus' text format. `tree`: the current supervision tree. */
     readonly text: (tree: ReadonlyArray<Seen>) => Effect.Effect<string>
   }
 >()("agentd/telemetry/Telemetry") {}
 
-/** Runes that become durable within this time are counted together: waking for each commit costs more than counting. */
+/**
+ * Runes that become durable within this time are counted together, because waking up for each commit costs more than
+ * the counting.
+ */
 const GATHER = "100 millis"
 
 export interface Options {
-  /** The collector that also gets the metrics; undefined: there is none. */
+  /** The collector to which the metrics are also sent; undefined if there is none. */
   readonly collector: Collector | undefined
-  /** The live tree, which is read each time metrics are sent. */
+  /** The supervision tree, which is read each time metrics are sent. */
   readonly tree: Effect.Effect<ReadonlyArray<Seen>>
 }
 
-/** Sends the metrics, and regularly reads those of the live tree. */
+/** Sends the metrics, and regularly measures the supervision tree. */
 const send = Effect.fnUntraced(function* (url: string, meters: Meters, tree: Options["tree"]) {
   yield* Otlp.figures(url)
   const look = Effect.map(tree, (rows) => meters.look(rows))
@@ -45,7 +48,7 @@ export const layer = ({ collector, tree }: Options): Layer.Layer<Telemetry, neve
     Effect.gen(function* () {
       const log = yield* EventLog
       const clock = yield* Clock.Clock
-      // a registry for this daemon only, separate from other metrics of its process
+      // a registry for this daemon only, separate from other metrics in the same process
       const context = Context.make(Metric.MetricRegistry, new Map())
       const meters = new Meters(context)
       const after = yield* log.head

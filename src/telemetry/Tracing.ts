@@ -1,7 +1,7 @@
 /**
- * Tracing: the daemon's spans of commands and of their effects.
+ * Tracing: records the daemon's commands and their effects as spans.
  *
- * Guarantees: without a collector there are no spans and no subscriber, so tracing costs nothing.
+ * Guarantees: without a collector there are no spans and no log subscriber, so tracing costs nothing.
  */
 import { Context, Effect, Stream, type Tracer } from "effect"
 import { EventLog } from "../core/event-log/EventLog.ts"
@@ -11,16 +11,16 @@ import { Spans } from "./Spans.ts"
 
 export interface Tracing {
   readonly tracer: Tracer.Tracer
-  /** Called when the command with this span was answered with this rune. */
+  /** Called when the command with this span has been answered with this rune. */
   readonly answered: (eventId: number, span: Tracer.AnySpan) => void
 }
 
-/** Undefined if there is no collector. */
+/** The daemon's tracing; undefined if there is no collector. */
 export const Traces = Context.Reference<Tracing | undefined>("agentd/telemetry/Traces", {
   defaultValue: () => undefined
 })
 
-/** Follows the log until the scope ends. */
+/** Subscribes to the log until the scope closes, and records spans from its runes. */
 const follow = Effect.fnUntraced(function* (tracer: Tracer.Tracer) {
   const log = yield* EventLog
   const spans = new Spans(tracer)
@@ -38,6 +38,6 @@ const follow = Effect.fnUntraced(function* (tracer: Tracer.Tracer) {
   return { tracer, answered } satisfies Tracing
 })
 
-/** Sends spans to this collector until the scope ends. Without a collector there is no tracing. */
+/** Sends spans to this collector until the scope closes. Without a collector there is no tracing. */
 export const to = (collector: Collector | undefined) =>
   collector === undefined ? Effect.undefined : Effect.flatMap(Otlp.tracer(collector), follow)
