@@ -1,6 +1,6 @@
 /**
- * Bin: the program behind `main`. Only this module uses the process: arguments, environment, exit codes. The daemon's
- * code is loaded only for `agentd up`.
+ * Bin: the program behind `main`. Only this module accesses the process: its arguments, environment and exit code. The
+ * daemon's code is loaded only for `agentd up`.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -15,15 +15,15 @@ import * as DaemonNode from "../systemd/DaemonNode.ts"
 
 DaemonNode.forget(process.env)
 
-/**
- * Exit code of an interrupted program: 130 for a verb; 0 for a daemon, because a daemon that is told to end has done
- * its work.
- */
+/** Exit code of an interrupted program: 130 for a verb, and 0 for a daemon, for which an interrupt is a normal end. */
 let interrupted = 130
 /** Exit code of the program that ran in place of this one. */
 let ended: number | undefined
 
-/** Not the path of this module, because chunks of a bundle change their names. */
+/**
+ * The command that starts this program. The path of this module is not used, because the bundler changes the names of
+ * its chunks.
+ */
 const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
 
 const entry = Layer.succeed(Entry)({
@@ -65,7 +65,7 @@ const entry = Layer.succeed(Entry)({
 // child processes get the original value of TZ
 settle(process.env)
 
-// `agentd log -f | head` ends when head ends: that is not an error
+// when `head` ends in `agentd log -f | head`, standard output fails: that is not an error
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1))
 
 const args = process.argv.slice(2)
@@ -73,8 +73,8 @@ const collector = collectorOf(process.env)
 const verb = args.find((arg, index) => !arg.startsWith("-") && args[index - 1] !== "--state") ?? ""
 
 /**
- * The program, traced as one span if there is a collector. A daemon is not traced, because its span would be its whole
- * lifetime.
+ * The whole program, traced as one span if there is a collector. A daemon is not traced, because the span would last as
+ * long as the daemon.
  */
 const program =
   collector === undefined || verb === "up"

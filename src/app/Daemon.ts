@@ -3,7 +3,7 @@
  *
  *     lock ─ log ─ processes ─ agents ─┬─ control socket   answers while the streams are still being read
  *                                     ├─ runs' sockets    serve the API of runs
- *                                     ├─ conversations    agents, each in its own supervision tree
+ *                                     ├─ conversations    agents, with one supervision tree per conversation
  *                                     ├─ alerter          reads the log, mails the user
  *                                     └─ notifier         tells systemd
  *
@@ -76,11 +76,14 @@ import { folds } from "./FeatureFolds.ts"
 import { Notify } from "../systemd/Notify.ts"
 import { VERSION } from "../api/rpc/Version.ts"
 
-/** Why the daemon could not start, or ended without being asked to. */
+/** The daemon could not start, or ended without a request. */
 export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError", {
   message: Schema.String,
   remedy: Schema.String,
-  /** Exit code. 74: no log. 75: another daemon has the store. 78: a path that cannot be used. 70: any other error. */
+  /**
+   * Exit code. 74: the log cannot be used. 75: another daemon has the store. 78: a path cannot be used. 70: any other
+   * error.
+   */
   exitCode: Schema.Int
 }) {}
 
@@ -125,13 +128,13 @@ const makeSupervisors = (): Supervisors => ({
   schedules: supervisorOf("schedules")
 })
 
-/** The sessions that are not runs of our agents (plates). */
+/** The service for sessions that are not runs of agentd's agents (plates). */
 const platesBeside = (options: Omit<Plates.Options, "sessions">) =>
   Layer.unwrap(Effect.map(Agents, ({ sessions }) => Plates.layer({ ...options, sessions })))
 
 /**
- * The value that commands in hints need for `--state`: the state directory, if it contains the sockets; null: the
- * default one.
+ * The state directory if it contains the sockets, because commands in hints then need `--state`; null for the default
+ * directory.
  */
 const worldOf = ({ socket, state }: Options): string | null => (dirname(socket) === state ? state : null)
 
@@ -160,7 +163,7 @@ const schedulesOf = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
         goals: {
           submit: (config, { text, ...goal }, { by, key }) =>
             goals.submit({ ...goal, goal: text, plan: null }, { by, config }, key),
-          // a conversation that cannot be recovered does not accept a goal, so an error here can be ignored
+          // a conversation that cannot be recovered accepts no goals, so an error here can be ignored
           recovered: Effect.ignore(goals.recovered),
           isOpen: goals.isOpen
         },
@@ -171,7 +174,7 @@ const schedulesOf = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
     )
   )
 
-/** Configures channels by the projects' files, whenever these change. */
+/** Configures the channels of all projects, and again whenever a project's config changes. */
 const configureChannels = Effect.gen(function* () {
   const agents = yield* Agents
   const channels = yield* Channels.Channels
@@ -243,7 +246,7 @@ const services = (
   )
 }
 
-/** The longest time that any project keeps prompts before they are erased; undefined: nothing is erased. */
+/** The longest time that any config keeps prompts before they are erased; undefined if no config erases prompts. */
 const keptAtMost = Effect.fnUntraced(function* (usual: Duration.Duration | undefined) {
   const agents = yield* Agents
   const configs = yield* Effect.forEach(yield* agents.projects, ({ conversation }) => agents.configOf(conversation))
@@ -267,7 +270,9 @@ const chores = (state: string, user: UserConfig) => [
 const note = (kind: string, payload: Payload) =>
   Effect.flatMap(EventLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
 
-/** Decided by comparing two observations (WatchdogCheck). */
+/**
+ * Whether the daemon is healthy, decided by comparing the current observation with the previous one (WatchdogCheck).
+ */
 const alive = Effect.gen(function* () {
   const agents = yield* Agents
   const log = yield* EventLog
@@ -283,9 +288,9 @@ const alive = Effect.gen(function* () {
 })
 
 /**
- * Registers the project that the daemon is started for. If a user starts the daemon with an invalid file, the daemon
- * reports that and ends. A project that is in the log, or whose stream cannot be read, stops no other project. So a
- * daemon that was killed while somebody edited the file can start again.
+ * Registers the project for which the daemon is started. If the project is new and its file is invalid, the daemon
+ * reports the error and ends. If the project is already in the log, or its stream cannot be read, an error in its file
+ * does not end the daemon. So a daemon that is restarted while somebody edits the file can start again.
  */
 const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agrees"], done: Effect.Effect<unknown>) {
   const agents = yield* Agents
@@ -316,7 +321,7 @@ const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agr
   )
 })
 
-/** Ends runs that an earlier daemon left and that no agent has adopted. */
+/** Ends runs that an earlier daemon left behind and that belong to no agent. */
 const endUnwanted = Effect.fnUntraced(function* (store: string) {
   const agents = yield* Agents
   const end = Effect.flatMap(agents.all, (rows) =>
@@ -331,8 +336,9 @@ const endUnwanted = Effect.fnUntraced(function* (store: string) {
 })
 
 /**
- * Decides what happens to runs at the daemon's end. A daemon that fails leaves its runs to the next daemon. So does a
- * daemon that systemd ends, because systemd might start it again. That is logged, because nobody asked to end the runs.
+ * Decides what happens to runs when the daemon ends. A daemon that fails leaves its runs to the next daemon. So does a
+ * daemon that systemd ends, because systemd might start it again; this is logged, because nobody has asked to end the
+ * runs.
  */
 const leaving =
   (keeper: Keeper, { handOver, isUnit }: Platform.Platform, lease: Duration.Duration) =>
@@ -371,7 +377,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     const log = yield* EventLog
     const agents = yield* Agents
     const notify = yield* Notify
-    // commands are answered while the disk writes this rune, because later runes become durable after it
+    // commands are answered while this rune is written to disk, because later runes become durable after it
     const noted = yield* Effect.forkScoped(
       note("daemon.started", { pid, version: VERSION, state: options.state, socket: options.socket }),
       { startImmediately: true }
@@ -426,7 +432,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
   )
 })
 
-/** Exit code of an error that a restart does not repair. */
+/** Exit code of errors that a restart does not fix. */
 const WRONG = 78
 
 const exitCodes: { readonly [tag: string]: number } = {
@@ -447,7 +453,10 @@ interface Explained {
   readonly cause?: unknown
 }
 
-/** The error to show. A part that failed to start wraps the cause; the cause is shown, because the user needs it. */
+/**
+ * The error to show. If a part failed to start, the cause of that failure is shown instead, because the user needs to
+ * know it.
+ */
 const explain = (error: Explained): DaemonError => {
   if (error instanceof DaemonError) return error
   if (error instanceof StartFailed && isExplained(error.cause)) return explain(error.cause)
@@ -461,14 +470,14 @@ const explain = (error: Explained): DaemonError => {
 const isExplained = (cause: unknown): cause is Explained =>
   typeof cause === "object" && cause !== null && "_tag" in cause && "message" in cause
 
-/** Runs the daemon until it is asked to end, or until it fails. */
+/** Runs the daemon until it is asked to end, or fails. */
 export const run = (
   options: Options,
   platform: Platform.Platform = Platform.node(options)
 ): Effect.Effect<void, DaemonError> =>
   live(options, platform).pipe(
     Effect.scoped,
-    // last of all, because an open listener keeps the process alive
+    // do this last, because an open listener keeps the process alive
     Effect.ensuring(platform.handOver),
     Effect.mapError(explain),
     Effect.tapError((error) => (error.exitCode === WRONG ? platform.turnAway(error) : Effect.void))

@@ -1,8 +1,8 @@
 /**
- * DaemonBin: the program behind `main` if another program starts the daemon (`agentd start`, systemd). No user is there
- * to read or answer anything, so this program omits the command line, which is a third of the code.
+ * DaemonBin: the program behind `main` if another program starts the daemon (`agentd start`, systemd). No user can read
+ * or answer anything, so this program does not load the CLI code, which is a third of all code.
  *
- * Guarantees: it behaves like `agentd up`, with the same texts and the same exit codes.
+ * Guarantees: it behaves like `agentd up`, with the same messages and exit codes.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -28,7 +28,10 @@ export const start = (): void => {
   const handed = Activation.handed(env, process.pid)
   for (const name of Activation.VARIABLES) delete env[name]
 
-  /** Not the path of this module, because chunks of a bundle change their names. */
+  /**
+   * The command that starts this program. The path of this module is not used, because the bundler changes the names of
+   * its chunks.
+   */
   const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
   /** The arguments: `[--state DIR] up`. */
   const [first, chosen] = process.argv.slice(2)
@@ -67,7 +70,7 @@ export const start = (): void => {
 
   NodeRuntime.runMain(Effect.provide(program, NodeServices.layer), {
     disableErrorReporting: true,
-    // a daemon that is told to end has done its work
+    // an interrupt is a normal end of a daemon, so the exit code is 0
     teardown: (exit, end) =>
       end(Exit.isSuccess(exit) ? Number(exit.value) : Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
   })

@@ -1,4 +1,4 @@
-/** DaemonInfo: what the daemon reports about itself: its status and its own checks, and how it is asked to end. */
+/** DaemonInfo: the daemon's status, its own checks, and its requested shutdown. */
 import { zoneOf } from "../cli/render/OwnZone.ts"
 import { GONE } from "../config/FileTrouble.ts"
 import { Config, Deferred, Effect, FileSystem, Option } from "effect"
@@ -32,7 +32,7 @@ import * as LogSize from "../board/LogSize.ts"
 import * as NotifyControl from "../alerts/NotifyControl.ts"
 import * as SentAlerts from "../alerts/SentAlerts.ts"
 
-/** A requested end of the daemon. `keep`: runs are left to the next daemon. */
+/** A request to end the daemon. `keep`: runs continue for the next daemon. */
 export interface Asked {
   readonly reason: string
   readonly keep: boolean
@@ -44,7 +44,7 @@ export interface Facts {
   readonly state: string
   readonly socket: string
   readonly userConfig: string
-  /** The problem of the user's own config, if it cannot be used. */
+  /** The problem with the user's own config, if the config cannot be used. */
   readonly ownConfig: () => Pick<DaemonStatus, "ownConfig">
   readonly command: ReadonlyArray<string>
   /** Start time of the daemon, ms since the epoch. */
@@ -55,11 +55,11 @@ export interface Facts {
   readonly root: () => Pick<Supervisor, "inspect"> | undefined
   /** Completed with the reason when the daemon is asked to end. */
   readonly asked: Deferred.Deferred<Asked>
-  /** Completed when the project that the daemon is started for is in the log, or is refused. */
+  /** Completed when the project for which the daemon is started is registered in the log, or is refused. */
   readonly taken: Deferred.Deferred<void>
 }
 
-/** How the daemon was started: systemd gives each service an invocation id, and a background daemon has no terminal. */
+/** How the daemon was started. systemd gives each service an invocation id, and a background daemon has no terminal. */
 const supervision = Effect.gen(function* () {
   const invocation = yield* Config.option(Config.String("INVOCATION_ID"))
   const unit = yield* ownUnit
@@ -111,7 +111,7 @@ const accounts = Effect.gen(function* () {
   return accountsOf(accounts(), yield* configs)
 })
 
-/** Checks that the agents' programs and keys exist where the daemon looks for them. */
+/** Checks that the daemon can find the programs and keys of all agents. */
 const readiness = Effect.fnUntraced(function* (environment: Facts["environment"]) {
   const lists = yield* Effect.forEach(yield* configs, ({ agents, root }) =>
     Readiness.checks(agents, { root, environment, whose: "the daemon's" })
@@ -155,7 +155,7 @@ const keeping = Effect.map(Keeper.Keeper, ({ trouble }): Pick<DaemonStatus, "kee
   return keeper === undefined ? {} : { keeper }
 })
 
-/** Problems that belong to no agent and no project. */
+/** Problems that concern no single agent and no single project. */
 const troubles = ({ ownConfig }: Facts) => Effect.map(keeping, (found) => ({ ...ownConfig(), ...found }))
 
 const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
@@ -195,7 +195,7 @@ const channelsConfigured = Effect.gen(function* () {
   return configured.every(Boolean)
 })
 
-/** The reach of every agent, once all agents are known. */
+/** What each agent can access, reported when all agents are known. */
 const reach = Effect.fnUntraced(function* (facts: Facts) {
   yield* Deferred.await(facts.taken)
   // an unreadable log ends the daemon, so its error can be ignored here
@@ -226,7 +226,7 @@ const nobodyIsMailed = ({ userConfig }: Facts) =>
     `Add "mail" to a project's agentd.jsonc, or to ${userConfig}; see \`agentd schema\`.`
   )
 
-/** The address of the page, after requesting the port. */
+/** The address of the web page. Requests that the daemon listens on the port, and waits for that. */
 const addressOf = ({ ask, report }: ListenerStatus.ListenerStatus["Service"]) =>
   Effect.gen(function* () {
     yield* ask
@@ -252,16 +252,16 @@ const pagesAt = (listening: ListenerStatus.ListenerStatus["Service"]) => ({
   )
 })
 
-/** Interval of the checks whether the daemon listens on its port, and the maximum wait. */
+/** Interval for checking whether the daemon listens on its port, and the maximum wait. */
 const LOOK_AT_PORT = Backoff.constant("20 millis")
 const PORT_WAIT = "5 seconds"
 
-/** Every mail section in force, without duplicates. */
+/** All mail sections of configs in force, without duplicates. */
 const sections = Effect.gen(function* () {
   const agents = yield* Agents
   const { mailFor } = yield* AlertContext
   const projects = yield* agents.projects
-  // no project has this stream: it selects the user's own section
+  // no project has the stream "": for this stream the user's own mail section is selected
   const streams = projects.length === 0 ? [""] : projects.map(({ conversation }) => conversation)
   const mails = (yield* Effect.forEach(streams, mailFor)).filter((mail) => mail !== undefined)
   return [...new Map(mails.map((mail) => [JSON.stringify(mail), mail])).values()]

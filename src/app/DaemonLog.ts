@@ -1,4 +1,4 @@
-/** DaemonLog: the event log with agentd's own kinds of runes and invariants. */
+/** DaemonLog: the event log with agentd's rune kinds and invariants. */
 import { Layer } from "effect"
 import { severityOf } from "../domain/Invariants.ts"
 import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
@@ -14,7 +14,7 @@ import { kinds } from "./EventKinds.ts"
 import { checkers } from "./InvariantCheckers.ts"
 
 export interface Options extends SqlEventLog.Options {
-  /** Folds that the daemon's features read. A feature whose fold is missing reads its stream itself. */
+  /** Folds that the daemon's features use. If a feature's fold is missing, the feature reads the stream itself. */
   readonly folds?: Rules["folds"]
 }
 
@@ -30,15 +30,15 @@ export const rules: Rules = {
 const layerRules = ({ folds = [] }: Pick<Options, "folds"> = {}): Layer.Layer<LogRules> =>
   Layer.succeed(LogRules, { ...rules, folds })
 
-/** A log in a file that a separate thread writes. */
+/** A log that a separate thread writes to a file. */
 export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact> =>
   SqlEventLog.layer(options).pipe(Layer.provide(layerRules(options)))
 
-/** A log in a file that the current thread writes. */
+/** A log that the current thread writes to a file. */
 export const layerInline = (options: Options, disk?: InlineDisk): Layer.Layer<EventLog | Log, StorageError, Redact> =>
   SqlEventLog.layerInline(options, disk).pipe(Layer.provide(layerRules(options)))
 
-/** A log in a file that another process can write. */
+/** A read-only log in a file that another process may be writing. */
 export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError> =>
   SqlEventLog.layerReadOnly(options).pipe(Layer.provide(layerRules()))
 

@@ -1,6 +1,6 @@
 /**
- * EventKinds: every kind of rune that agentd knows. Each feature declares its own kinds; with this registry the log
- * checks each rune.
+ * EventKinds: every kind of rune that agentd knows. Each feature declares its own kinds. The log checks each rune
+ * against this registry.
  */
 import { Schema } from "effect"
 import { accessKinds } from "../access/AccessKinds.ts"
@@ -34,14 +34,14 @@ export const kinds = make({
   ...accessKinds,
   ...ownKinds,
 
-  // facts about agentd itself
+  // facts about the daemon itself
   "daemon.started": kind(Schema.Struct({ pid: Schema.Int, version: text, state: mayText, socket: mayText })),
-  /** `keep`: the daemon's runs are left to the next daemon. */
+  /** `keep`: runs continue for the next daemon. */
   "daemon.stopping": kind(Schema.Struct({ reason: text, keep: Schema.optional(Schema.Boolean) })),
   "daemon.stopped": kind(Schema.Struct({ pid: Schema.Int })),
-  /** Another program listens on the configured port; `uid` null: its owner is unknown. */
+  /** Another program listens on the configured port. `uid`: the user id of that program's owner; null if unknown. */
   "http.port_taken": kind(Schema.Struct({ port: Schema.Int, uid: Schema.NullOr(Schema.Int), foreign: Schema.Boolean })),
-  /** An agent tried to make a decision that only a user can make: `what` names the procedure. */
+  /** An agent attempted a decision that only a user may make. `what`: the procedure that the agent called. */
   "caller.refused": kind(Schema.Struct({ by: text, run_id: text, what: text })),
   "actor.dead_letter": kind(
     Schema.Struct({ address: mayText, reason: text, tag: mayText, message: mayText, why: mayText }),

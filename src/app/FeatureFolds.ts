@@ -1,6 +1,6 @@
 /**
- * FeatureFolds: the folds of all features over the log's streams. The log reads a stream once for all of them; each feature
- * requests its own result.
+ * FeatureFolds: the folds that the daemon's features compute over the log's streams. The log reads each stream once for
+ * all folds, and each feature requests its own result.
  */
 import * as Access from "../access/Access.ts"
 import * as OpenNotices from "../alerts/OpenNotices.ts"

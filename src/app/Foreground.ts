@@ -1,13 +1,14 @@
 /**
  * Foreground: runs a program in this terminal in place of this process. The program shares the process group of this
- * process. So the shell's job control and the keys that send signals reach it as if the shell had started it.
+ * process. So the shell's job control, and keys such as Ctrl+C, affect the program as if the shell had started it.
  *
  * Guarantees: Ctrl+C and Ctrl+\ affect only the program. A signal sent to this process is passed on to the program,
- * including a hang-up. When the program stops itself, this process stops too; otherwise the shell would wait for ever.
- * The end of the program is reported as a shell does: its exit code, or 128 plus the signal's number.
+ * including a hang-up. When the program stops itself, this process stops too; otherwise the shell would never return to
+ * its prompt. The program's end is reported in the form that shells use: its exit code, or 128 plus the number of the
+ * signal.
  *
- * Written directly for Node: Effect's ChildProcess reports only in words which signal ended a program, and this module
- * is about signals.
+ * This module uses Node directly, because Effect's ChildProcess reports the signal that ended a program only as part of
+ * a message.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { constants } from "node:os"
@@ -15,12 +16,15 @@ import { Effect } from "effect"
 import * as ProcessTable from "../runs/process/ProcessTable.ts"
 import { NotStarted, type Program, type ProgramOptions } from "../cli/parse/Invocation.ts"
 
-/** Signals that the terminal sends to the whole process group. Passing them on would deliver them twice. */
+/**
+ * Signals that the terminal sends to the whole process group. If this process passed them on, the program would receive
+ * them twice.
+ */
 const FROM_KEYS = ["SIGINT", "SIGQUIT"] as const
 const PASSED_ON = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const
 /**
- * Delay before a stop is checked again. If the program then runs again, the whole group was stopped, including this
- * process.
+ * Delay before this process checks again whether the program is stopped. If the program is running again, the whole
+ * group was stopped and continued, including this process.
  */
 const SETTLED = "50 millis"
 
@@ -32,7 +36,10 @@ const passOn = (send: (signal: NodeJS.Signals) => void): ReadonlyArray<Listener>
   return [...FROM_KEYS.map(process.stdin.isTTY ? swallow : forward), ...PASSED_ON.map(forward)]
 }
 
-/** Passes on SIGCONT. The shell continues the whole group, but a `kill -CONT` may be sent to this process alone. */
+/**
+ * Passes SIGCONT on to the program. The shell continues the whole process group, but `kill -CONT` can be sent to this
+ * process alone.
+ */
 const wake = (child: ChildProcess, pid: number): Listener => [
   "SIGCONT",
   () => {
@@ -40,7 +47,7 @@ const wake = (child: ChildProcess, pid: number): Listener => [
   }
 ]
 
-/** Stops this process by SIGSTOP when the program has stopped, so that a waiting shell sees it stopped. */
+/** When the program has stopped, stops this process by SIGSTOP, so that a waiting shell notices the stop. */
 const stopWith = (pid: number) => () => {
   const follow = Effect.sync(() => {
     if (ProcessTable.isStopped(pid)) process.kill(process.pid, "SIGSTOP")
@@ -67,11 +74,11 @@ const notStarted = (name: string, error: NodeJS.ErrnoException): NotStarted =>
 const statusOf = (code: number | null, signal: NodeJS.Signals | null): number =>
   code ?? (signal === null ? 1 : 128 + constants.signals[signal])
 
-/** Returns when the program runs; the listeners are removed when it has ended. */
+/** Starts the program, and returns when it runs. The signal listeners are removed when the program has ended. */
 export const start = ({ command: [name = "", ...args], env }: ProgramOptions): Effect.Effect<Program, NotStarted> =>
   Effect.callback((resume) => {
-    // The program already runs before `spawn` returns, so listen first, so that no signal is missed. A signal is passed
-    // on afterwards.
+    // Add the listeners before the program starts, because it runs before `spawn` returns, and a signal could be
+    // missed. Early signals are passed on afterwards.
     let running: ChildProcess | undefined
     const listeners: Array<Listener> = []
     const listen = (more: ReadonlyArray<Listener>) => {
@@ -92,7 +99,7 @@ export const start = ({ command: [name = "", ...args], env }: ProgramOptions): E
     running = child
     const stopToo = stopWith(pid)
     listen([wake(child, pid), ["SIGCHLD", stopToo]])
-    // the program might have stopped before the listener was added
+    // the program might have stopped before the listener was added, so check now
     stopToo()
     const ended = new Promise<number>((resolve) => {
       child.once("exit", (code, signal) => {

@@ -1,6 +1,6 @@
 /**
- * InvariantCheckers: invariants that can be checked by reading the runes of one stream in order. Each checker has a
- * small immutable state, which contains only what is open now.
+ * InvariantCheckers: checks invariants by reading the runes of one stream in order. Each checker has a small immutable
+ * state, which contains only items that are currently open.
  */
 import { HashMap, Option } from "effect"
 import { workerKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
@@ -19,20 +19,23 @@ const lookup = <V>(map: HashMap.HashMap<string, V>, key: string): V | undefined 
   Option.getOrUndefined(HashMap.get(map, key))
 
 interface Turns {
-  /** The newest turn of each TurnActor, and whether it is still active. */
+  /** By TurnActor: the newest turn, and whether that turn is still active. */
   readonly newest: HashMap.HashMap<
     string,
     { readonly turnId: string; readonly agent: string; readonly active: boolean }
   >
 }
 
-/** Runes of a turn without `turn.assistant_delta`: it is lazy, and can be written after the turn's end. */
+/**
+ * All runes of a turn except `turn.assistant_delta`, which is written lazily and can appear in the log after the turn's
+ * end.
+ */
 const { "turn.assistant_delta": _, ...turnRunes } = turnKinds
 const readTurn = reader(turnRunes)
 
 const TURN_ENDS: ReadonlyArray<string> = ["turn.completed", "turn.interrupted", "turn.error"]
 
-/** At most one turn per agent is active. After a later turn has begun, no rune of an earlier one may follow. */
+/** At most one turn per agent is active. After a later turn has begun, no rune of an earlier turn may follow. */
 export const turns: Checker<Turns> = {
   kinds: Object.keys(turnRunes),
   initial: { newest: HashMap.empty() },
@@ -72,18 +75,22 @@ export const turns: Checker<Turns> = {
 
 interface Tools {
   readonly open: HashMap.HashMap<string, "called" | "asked" | "approved" | "denied">
-  /** The last calls that have ended with a result, newest last. */
+  /** The most recent calls that ended with a result, newest last. */
   readonly ended: ReadonlyArray<string>
 }
 
-/** Number of ended calls that are remembered, to distinguish them from calls that never existed. */
+/** Number of ended calls that are kept, so that they can be distinguished from calls that never existed. */
 const MAX_ENDED = 64
 
-/** Runes of a tool call without `tool.progress`: it is lazy, and can be written after the result. */
+/**
+ * All runes of a tool call except `tool.progress`, which is written lazily and can appear in the log after the result.
+ */
 const { "tool.progress": _progress, ...toolRunes } = toolKinds
 const readTool = reader(toolRunes)
 
-/** A call has one result, after the call. A call that asks for approval does not run before it is approved. */
+/**
+ * A call has one result, which comes after the call. A call that requires approval does not run before it is approved.
+ */
 export const tools: Checker<Tools> = {
   kinds: Object.keys(toolRunes),
   initial: { open: HashMap.empty(), ended: [] },
@@ -129,12 +136,12 @@ export const tools: Checker<Tools> = {
   }
 }
 
-/** The current run of each worker whose run is starting or alive. */
+/** By worker: the current run, if it is starting or alive. */
 type Runs = HashMap.HashMap<string, string>
 
 const readRun = reader(workerKinds)
 
-/** The worker of the run that a rune concerns: the rune's author, or the worker whose state a turn's rune changes. */
+/** The worker that a rune concerns: the rune's author, or the worker whose state the rune of a turn changes. */
 const workerOf = ({ actor, moves }: Seen): string | undefined =>
   [actor, ...moves].find((name) => name.startsWith("worker/"))
 
@@ -143,13 +150,13 @@ const eventOf = (rune: Seen): WorkerMachine.Event | undefined => {
   return own?.kind === "worker.moved" ? own.payload.event : WorkerMachine.joins(rune)
 }
 
-/** The run that caused an event of a worker; undefined: none. */
+/** The run that caused a worker's event; undefined if no run did. */
 const sourceOf = (event: WorkerMachine.Event | undefined): string | undefined => {
   switch (event?._tag) {
     case "SessionStarted":
     case "SessionExited":
     case "GraceExceeded":
-    // in older runes this event names no run
+    // older runes of this event contain no run
     case "UrgentMessage":
       return event.runId
     default:
@@ -157,7 +164,7 @@ const sourceOf = (event: WorkerMachine.Event | undefined): string | undefined =>
   }
 }
 
-/** Only a worker's current run can move it. */
+/** Only a worker's current run may change the worker's state. */
 export const runs: Checker<Runs> = {
   kinds: [...Object.keys(workerKinds), "turn.started", "turn.completed"],
   initial: HashMap.empty(),
@@ -181,7 +188,7 @@ export const runs: Checker<Runs> = {
   }
 }
 
-/** The floor's holder, by channel. */
+/** By channel: the seat that has the floor. */
 type Floors = HashMap.HashMap<string, string>
 
 const readSeat = reader(seatKinds)
@@ -209,7 +216,7 @@ interface Owned {
   readonly ended: "completed" | "failed" | null
 }
 
-/** By plan, then by task: its owner, and how it has ended. */
+/** By plan and task: the task's owner, and how the task ended. */
 type Tasks = HashMap.HashMap<string, HashMap.HashMap<string, Owned>>
 
 const taskRunes = {
@@ -244,13 +251,13 @@ const owned = (plan: HashMap.HashMap<string, Owned>, rune: TaskRune): HashMap.Ha
   }
 }
 
-/** Failed tasks that a user allowed to be retried. */
+/** Failed tasks for which a user has allowed a retry. */
 const reopened = (event: GoalMachine.Event): ReadonlyArray<string> =>
   event._tag === "dependency_resolved" ? (event.tasks ?? []) : []
 
 /**
- * A task has one owner at a time, and one end. After a restart the same owner may resume it; after an attempt is over,
- * another agent may. A failed task may be retried when its plan is unblocked.
+ * A task has one owner at a time, and one end. After a restart, the same owner may resume the task; after a finished
+ * attempt, another agent may. A failed task may be retried when its plan is unblocked.
  */
 export const tasks: Checker<Tasks> = {
   kinds: Object.keys(taskRunes),
@@ -286,5 +293,5 @@ export const tasks: Checker<Tasks> = {
   }
 }
 
-/** All checkers, in the order in which they check a rune. */
+/** All checkers, in the order in which they are applied to a rune. */
 export const checkers: ReadonlyArray<AnyChecker> = [turns, tools, runs, floors, tasks]

@@ -1,30 +1,33 @@
 /**
  * LogScrubber: a child of the daemon that reads and checks the whole log periodically, at low speed.
  *
- * Guarantees: data that a disk has changed is found even if nobody reads it. It causes an alert, and stays in `waiting`
- * and `status` until a check finds no problem, or a repair. A check is due a fixed time after the last one, regardless
- * of restarts in between. It begins only after the daemon has been up for a while.
+ * Guarantees: data that the disk has corrupted is found even if nobody reads it. The problem causes an alert, and is
+ * shown in `waiting` and `status` until the log is repaired or a check finds no problem. A check is due a fixed time
+ * after the previous check, regardless of restarts, but not until the daemon has been running for a while.
  */
 import { Clock, Duration, Effect } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
 import { EventLog } from "../core/event-log/EventLog.ts"
 
-/** Time after the daemon's start without a check, because a daemon that has just started has more important work. */
+/**
+ * Time after the daemon's start during which no check begins, because a daemon that has just started has more important
+ * work.
+ */
 const SETTLED = Duration.minutes(10)
-/** How often the due time is recalculated, because clocks are set and machines sleep. */
+/** Interval at which the due time is calculated again, because the clock can be set and the machine can sleep. */
 const LOOK = Duration.hours(1)
 
-/** Time in ms until a check is due; 0 or negative: a check is due. */
+/** Time in ms until the next check is due; 0 or negative if a check is due now. */
 const dueIn = Effect.fnUntraced(function* (every: Duration.Duration) {
   const log = yield* EventLog
   const now = yield* Clock.currentTimeMillis
   const first = yield* log.get((yield* log.sealed).deleted + 1)
   const last = (yield* log.checked)?.at ?? first?.at ?? now
-  // a check in the future was recorded before the clock was set back
+  // if the last check has a time in the future, the clock was set back after it
   return last > now ? 0 : last + Duration.toMillis(every) - now
 })
 
-/** Checks the log if a check is due. Returns the time until the next call. */
+/** Checks the log if a check is due. Returns the delay before this function should be called again. */
 export const once = Effect.fnUntraced(function* (every: Duration.Duration) {
   const due = yield* dueIn(every)
   if (due > 0) return Duration.min(LOOK, Duration.millis(due))
@@ -34,7 +37,7 @@ export const once = Effect.fnUntraced(function* (every: Duration.Duration) {
   return LOOK
 })
 
-/** `every`: the interval; 0: never. */
+/** Checks the log periodically. `every`: interval of the checks; 0 turns them off. */
 export const run = (every: Duration.Duration) =>
   Effect.gen(function* () {
     if (Duration.isZero(every)) return yield* Effect.never

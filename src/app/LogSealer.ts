@@ -2,9 +2,9 @@
  * LogSealer: a child of the daemon that moves the oldest runes of a long log from the store into segments. It also
  * deletes the oldest segments if a user's `keepLog` says so.
  *
- * Guarantees: the newest runes stay in the store. So does everything since the oldest open message, question, call,
- * alert or goal, and everything that `keepPrompts` has yet to erase. If one of these is unknown, nothing is moved. It
- * moves one piece at a time, with a pause after each. An error is logged and retried.
+ * Guarantees: the newest runes stay in the store. So do all runes since the oldest open message, question, call, alert
+ * or goal, and all runes with prompts that `keepPrompts` will still erase. If the oldest open item is unknown, nothing
+ * is moved. Runes are moved in pieces, with a pause after each piece. An error is logged and retried.
  */
 import { Clock, Duration, Effect } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
@@ -18,12 +18,12 @@ import { Plates } from "../plates/Plates.ts"
 export interface Bounds {
   /** Minimum number of runes that stay in the store. */
   readonly keep: number
-  /** Minimum number of runes of a segment. */
+  /** Minimum number of runes in a segment. */
   readonly least: number
   readonly most: number
 }
 
-/** The default limits, with which about 170 MB stay in the store. */
+/** The default limits. With them, about 170 MB of runes stay in the store. */
 export const bounds: Bounds = { keep: 250_000, least: 100_000, most: 250_000 }
 
 const LOOK = Duration.minutes(1)
@@ -32,11 +32,14 @@ const PAUSE = Duration.seconds(1)
 /** Final states of a goal. */
 const OVER: ReadonlySet<string> = new Set(["goal_met", "stopped"])
 
-/** The rows of a feature; undefined if the feature is still reading its log and does not answer within a second. */
+/**
+ * The rows of a feature's list; undefined if the feature does not answer within a second, because it is still reading
+ * its log.
+ */
 const rows = <A>(list: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(list, "1 second"), (found) => (found._tag === "Some" ? found.value : undefined))
 
-/** Time since which something has been open, ms since the epoch; 0: unknown. */
+/** Time since which the oldest open item has been open, in ms since the epoch; 0 if unknown. */
 export const openSince = Effect.gen(function* () {
   const agents = yield* Agents
   const channels = yield* rows((yield* Channels).list)
@@ -44,7 +47,7 @@ export const openSince = Effect.gen(function* () {
   const mails = yield* (yield* LiveOutbox).seen
   const plates = yield* (yield* Plates).list({ closed: false })
   if (channels === undefined || goals === undefined || mails === undefined) return 0
-  // the age of a mail's alert is unknown: while a mail waits, nothing is sealed
+  // the time of an alert in a waiting mail is unknown, so nothing is sealed while a mail waits
   if (mails.batches.length > 0) return 0
   const seats = channels.filter(({ closed }) => !closed).flatMap(({ seats }) => seats)
   return Math.min(
@@ -57,7 +60,9 @@ export const openSince = Effect.gen(function* () {
   )
 })
 
-/** Seals a segment if there are enough runes; returns whether it did. `kept`: how long prompts are kept. */
+/**
+ * Seals a segment if there are enough runes. Returns true if a segment was sealed. `kept`: how long prompts are kept.
+ */
 export const once = (kept: Duration.Duration | undefined, { keep, least, most }: Bounds = bounds) =>
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -74,8 +79,8 @@ export const once = (kept: Duration.Duration | undefined, { keep, least, most }:
   })
 
 /**
- * Deletes the segments that need not be kept; returns whether there were any. `storeBytes`: bytes that are in no
- * segment.
+ * Deletes the segments that need not be kept. Returns true if any were deleted. `storeBytes`: number of bytes of the
+ * log outside its segments.
  */
 export const forgetting = (keep: Kept, storeBytes: number) =>
   Effect.gen(function* () {
@@ -94,9 +99,9 @@ export const forgetting = (keep: Kept, storeBytes: number) =>
 export interface Options {
   /** The longest time that any project keeps prompts; undefined: no limit. */
   readonly prompts: Effect.Effect<Duration.Duration | undefined, never, Agents>
-  /** How much of the log is kept; undefined: all of it. */
+  /** How much of the log is kept; undefined if the whole log is kept. */
   readonly log: Kept | undefined
-  /** Bytes of the log that are in no segment. */
+  /** Number of bytes of the log outside its segments. */
   readonly storeBytes: () => number
   readonly limits?: Bounds
 }

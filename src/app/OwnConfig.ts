@@ -16,7 +16,7 @@ import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 import type { OwnConfigTrouble } from "../board/DaemonMessages.ts"
 import * as Backoff from "../core/supervision/Backoff.ts"
 
-/** Reads the file at the daemon's start; fails if no config can be in force. */
+/** Reads the user's config file at the daemon's start. Fails if neither the file nor an earlier version can be used. */
 export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
   const first = yield* UserFile.take(place)
   let trouble: OwnConfigTrouble | undefined
@@ -29,7 +29,7 @@ export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
     yield* Effect.logError(`${first.trouble.message}\nThe last usable version stays in force.`)
   }
 
-  /** The daemon's child that watches the file. */
+  /** A child of the daemon that watches the file. */
   const follow = Effect.gen(function* () {
     const log = yield* EventLog
     const files = yield* FileSystem.FileSystem
@@ -54,7 +54,7 @@ export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
       Stream.debounce("200 millis"),
       Stream.runForEach(() => again),
       Effect.catchDefect((defect) => Effect.fail(defect)),
-      // the folder of the file might be missing: try again later
+      // the file's folder might be missing: try again later
       Effect.retry(Backoff.waits(Backoff.constant("30 seconds"))),
       Effect.andThen(Effect.never)
     )
@@ -64,7 +64,7 @@ export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
 })
 
 /**
- * Number of recent runes to read. A rune about a problem is followed by the rune of its end, so the newest runes are
- * enough.
+ * Number of recent runes to read. The rune that ends a problem comes after the rune that reports it, so the newest
+ * runes are enough.
  */
 const RUNES = 20

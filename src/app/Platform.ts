@@ -1,7 +1,7 @@
 /**
  * Platform: everything outside the daemon: the store's lock, the log's disk, files, processes, mail, systemd, and the
- * daemon's sockets. The code above is the same on any platform. `node` is this machine; a simulation provides its own
- * platform.
+ * daemon's sockets. Code that uses a platform is the same on all platforms. `node` is the real machine; a simulation
+ * provides its own platform.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -67,19 +67,19 @@ export interface Options {
   readonly socket: string
   /** Config file of the project to register at the start. */
   readonly config?: string
-  /** Asks a user to agree to a change of the project's file; undefined: there is no user to ask. */
+  /** Asks the user to agree to a change of the project's config file; undefined if there is no user to ask. */
   readonly agrees?: (change: ConfigChangeInfo) => Effect.Effect<boolean>
   /** Path of the user's own config file; the file need not exist. */
   readonly userConfig: string
-  /** The command that runs this program; it also starts `agentd mcp` for runs. */
+  /** The command that starts this program, also used to start `agentd mcp` for runs. */
   readonly command: readonly [string, ...ReadonlyArray<string>]
-  /** The daemon's own environment: agents inherit it. */
+  /** The daemon's own environment, which agents inherit. */
   readonly environment: { readonly [name: string]: string | undefined }
-  /** Sockets on which systemd listens, by name. */
+  /** Sockets on which systemd listens, by their names. */
   readonly handed?: Activation.Handed
 }
 
-/** The services that the daemon's own children use. */
+/** The services that the daemon's children use. */
 export type Needs =
   | Access
   | Agents
@@ -96,51 +96,51 @@ export type Needs =
   | RunSockets
   | Schedules
 
-/** Children of the daemon's root that serve requests from outside. */
+/** Children of the daemon's root that serve requests from outside the daemon. */
 export interface Edges {
-  /** Children that are started first: they answer while the log is still being read. */
+  /** Children that are started first, because they answer while the log is still being read. */
   readonly commands: ReadonlyArray<ChildSpec<Needs>>
-  /** Servers for hooks, started when the board can process them. */
+  /** Servers for hooks. They are started when the board can process hooks. */
   readonly hooks: ReadonlyArray<ChildSpec<Needs>>
 }
 
 export type Machine = Layer.Success<typeof NodeServices.layer> | EventLoop.EventLoop | Notify | ProcessTree
 
-/** Grace period for an agent's process whose daemon is gone. */
+/** Grace period for an agent's process after its daemon has ended. */
 export const ORPHAN_GRACE = "5 seconds"
 
 export interface Platform {
-  /** Acquires the store's lock, which only one daemon can have, while the scope is open. */
+  /** Acquires the store's lock until the scope closes. Only one daemon can have the lock. */
   readonly lock: Effect.Effect<void, StoreLock.StoreInUse | StorageError | StateFolderRefused, Scope.Scope>
   readonly machine: Layer.Layer<Machine, Config.ConfigError>
   readonly log: (options: DaemonLog.Options) => Layer.Layer<EventLog | Log, StorageError, Redact>
   readonly backends: (
     user: UserConfig
   ) => Layer.Layer<Backends | Reaper | RunSockets, never, ProcessTree | FileSystem.FileSystem>
-  /** The notification channels other than mail. */
+  /** All notification channels except mail. */
   readonly channels: Layer.Layer<never, never, Redact>
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
   /** Completes when the store is no longer at its path. */
   readonly lost: Effect.Effect<StorageError>
   readonly pid: number
-  /** True if a service manager stops the daemon and can start it again. Runs are then left for the next daemon. */
+  /** True if a service manager stops the daemon and can start it again. Runs then continue for the next daemon. */
   readonly isUnit: boolean
-  /** Prepares the end of this daemon before another one starts: new connections are left to the next daemon. */
+  /** Prepares the daemon's end before another daemon starts: new connections are left to the next daemon. */
   readonly handOver: Effect.Effect<void>
-  /** Called when no daemon can start here: tells waiting clients the reason, and disconnects them. */
+  /** Called when the daemon cannot start: tells waiting clients the reason, and disconnects them. */
   readonly turnAway: (why: Why) => Effect.Effect<void>
 }
 
-/** Id of a store, which marks the processes of its runs. Every daemon of the store has the same id. */
+/** Id of a store, with which the processes of its runs are marked. All daemons of a store have the same id. */
 export const storeId = (state: string): string => createHash("sha256").update(state).digest("hex").slice(0, 16)
 
-/** A supervised child built from a layer, which lives until the child is stopped. */
+/** A supervised child that runs a layer until the child is stopped. */
 export const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R> => ({
   id,
   start: Effect.as(Layer.build(layer), Effect.never)
 })
 
-/** Records in the log that another program has the port, so that a user can find it later, too. */
+/** Records in the log that another program has the port, so that a user can find this out later. */
 const noting =
   (log: EventLog["Service"]) =>
   ({ foreign, port, uid }: Server.Taken): Effect.Effect<void> =>
@@ -151,13 +151,13 @@ const noting =
         Effect.catchCause((cause) => Effect.logWarning("a port that is taken could not be recorded", cause))
       )
 
-/** The HTTP entry points for pages and programs; the page's files are next to the program. */
+/** The HTTP interface for pages and programs. The page's files are in a folder next to the program. */
 const doorsOf = ({ command: [, program = ""], state }: Options) =>
   Effect.gen(function* () {
     const folder = dirname(program)
     return {
       access: yield* Access,
-      // a call by a run counts as its agent's, as on the socket
+      // a call that a run makes counts as a call of its agent, as on the socket
       verbs: yield* Effect.provideService(Verbs.make, Look, PeerProcess.make(storeId(state))),
       versions: ourselves,
       page: { fs: yield* FileSystem.FileSystem, folders: [join(folder, "web"), join(folder, "../dist/web")] }
@@ -165,8 +165,8 @@ const doorsOf = ({ command: [, program = ""], state }: Options) =>
   })
 
 /**
- * Offset of the port for a daemon whose sockets are in its state directory, so that two daemons of one user use
- * different ports. 0: the user's default daemon.
+ * Port offset for a daemon whose sockets are in its state directory, so that two daemons of one user get different
+ * ports. 0 for the user's default daemon.
  */
 const worldNumber = (state: string, socket: string): number =>
   dirname(socket) === state ? Number.parseInt(storeId(state).slice(0, 8), 16) : 0
@@ -201,7 +201,7 @@ const httpOf = (
   )
 }
 
-/** The control socket, if systemd listens on it; otherwise undefined. */
+/** The control socket that systemd has passed to the daemon; undefined if systemd does not listen on it. */
 const givenOf = ({ handed, socket }: Options): InheritedSocket | undefined => {
   const descriptor = handed?.get(Activation.CONTROL)?.find((one) => Activation.pathOf(one) === socket)
   return descriptor === undefined ? undefined : new InheritedSocket(socket, descriptor)
@@ -209,7 +209,7 @@ const givenOf = ({ handed, socket }: Options): InheritedSocket | undefined => {
 
 type GivenPort = Server.GivenPort & { readonly socket: InheritedSocket }
 
-/** The page's ports on which systemd listens. */
+/** The web page's ports on which systemd listens. */
 const givenPorts = ({ handed }: Options): ReadonlyArray<GivenPort> =>
   (handed?.get(Activation.PAGE) ?? []).flatMap((descriptor) => {
     const at = Activation.portOf(descriptor)
@@ -246,7 +246,7 @@ const mended = (state: string): Effect.Effect<void, StorageError> =>
 
 const bytesIn = (text: string | undefined) => (text === undefined ? undefined : Number(text))
 
-/** The keeper of the runs; none if runs must end with the daemon. */
+/** The keeper, which keeps runs alive without the daemon; none if runs must end with the daemon. */
 export const keeping = (
   { environment, state }: Options,
   { orphanGrace }: UserConfig,
@@ -263,10 +263,10 @@ export const keeping = (
         via: via === undefined ? undefined : (name) => via(`keeper-${name}`)
       })
 
-/** Used as PATH if the environment has none. */
+/** Default for PATH if the environment has none. */
 const PATHS = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin"
 
-/** The cgroups of this process; empty if the system has none. */
+/** The cgroups of this process; empty if the system has no cgroups. */
 const cgroups = (): string => (existsSync("/proc/self/cgroup") ? readFileSync("/proc/self/cgroup", "utf8") : "")
 
 const ownMail = (place: UserFile.Place) =>
@@ -285,7 +285,7 @@ export const node = (options: Options): Platform => {
   const [given, ports] = [givenOf(options), givenPorts(options)]
   return {
     lock: Effect.andThen(
-      // a socket of systemd always exists: only the lock tells whether a daemon runs
+      // if systemd listens, the socket always exists, so only the lock shows whether a daemon runs
       Effect.andThen(
         given === undefined ? alone(state, socket) : Effect.void,
         StoreLock.acquire({ folder: state, socket })

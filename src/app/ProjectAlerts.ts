@@ -1,6 +1,6 @@
 /**
- * ProjectAlerts: gives the alerter what it needs from other features: the receivers of a project's mail, and the events
- * that led to an alert. The config is read for each alert, so a change takes effect at once.
+ * ProjectAlerts: provides the alerter with data of other features: who receives a project's mail, and which events led
+ * to an alert. The config is read for each alert, so a config change takes effect at once.
  */
 import { Effect, FileSystem, Layer } from "effect"
 import { AlertContext } from "../alerts/AlertContext.ts"
@@ -14,8 +14,8 @@ import { EventLog } from "../core/event-log/EventLog.ts"
 import * as NoticeDetails from "../alerts/NoticeDetails.ts"
 
 /**
- * `own`: the user's own config in force, for projects without a mail section. `world`: the value that commands need for
- * `--state`; null: none.
+ * `own`: the user's config in force, for projects without a mail section. `world`: the state directory that commands
+ * must name with `--state`; null for the default one.
  */
 export const layer = (
   own: Effect.Effect<UserConfig, ConfigFile.ConfigError, FileSystem.FileSystem>,
@@ -60,7 +60,7 @@ export const layer = (
           }).pipe(
             Effect.provideService(Agents, agents),
             Effect.provideService(EventLog, log),
-            // a mail without the events before it is better than no mail
+            // a mail without the preceding events is better than no mail
             Effect.catch((error) =>
               Effect.as(Effect.logWarning(`a mail is sent without the events before it: ${error.message}`), [])
             )

@@ -1,8 +1,8 @@
 /**
  * PromptRetention: a child of the daemon that erases prompts whose retention time is over.
  *
- * Guarantees: it erases one batch at a time, with a pause after each, so it delays nothing. If nothing is left, it
- * checks again after at most an hour. An error is logged and retried.
+ * Guarantees: prompts are erased in batches, with a pause after each batch, so other work is not delayed. If no prompt
+ * is due, the next check follows after at most an hour. An error is logged and retried.
  */
 import { Duration, Effect } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
@@ -11,8 +11,8 @@ const PAUSE = Duration.millis(250)
 const LOOK = Duration.hours(1)
 
 /**
- * Erases prompts while the daemon runs. `usual`: how long prompts are kept if a project does not configure it;
- * undefined: no limit.
+ * Erases prompts while the daemon runs. `usual`: how long prompts are kept in projects without this setting; undefined:
+ * no limit.
  */
 export const run = (usual: Duration.Duration | undefined) =>
   Effect.gen(function* () {

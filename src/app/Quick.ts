@@ -1,13 +1,13 @@
 /**
- * Quick: the first module of the bundled program. It answers declared verbs over the control socket without Effect,
- * Schema and the command-line library. It passes everything else to the whole program in this same process.
+ * Quick: the first module of the bundled program. It runs declared verbs over the control socket without loading
+ * Effect, Schema and the command-line library. For everything else it loads the whole program in the same process.
  *
  * Guarantees: it prints exactly what the whole program would print. If it does not know an argument, cannot reach the
- * daemon, or cannot read a reply, it prints nothing: the whole program runs instead. A refusal is printed in the
- * daemon's own words, by the same function as in the whole program. A command that might have been carried out is never
- * sent twice: its outcome is printed here.
+ * daemon, or cannot read a reply, the whole program runs instead, and the quick entry prints nothing. A refusal is
+ * printed in the daemon's own words, by the same function as in the whole program. A command that might have been
+ * carried out is never sent again: the quick entry prints the outcome itself.
  *
- * The bundler makes it one CommonJS file, which contains no module of a package.
+ * The bundler turns this module into a single CommonJS file, without any npm package.
  */
 import { existsSync, writeSync } from "node:fs"
 import { homedir, userInfo } from "node:os"
@@ -27,17 +27,17 @@ import { introduction } from "../api/rpc/Version.ts"
 
 const WHOLE = "./agentd.mjs"
 /**
- * Imports a file next to this one; the entry file provides the function, because a script that is compiled ahead has no
- * import.
+ * Imports a file next to this one. The entry file provides this function, because `import` is not available in
+ * precompiled scripts.
  */
 declare const load: (file: string) => Promise<unknown>
 
-/** Loaded when needed, so that a verb that the whole program answers does not wait for them. */
+/** Node modules, loaded when needed, so that a verb that the whole program runs does not wait for them. */
 const net = () => process.getBuiltinModule("node:net")
 const tty = () => process.getBuiltinModule("node:tty")
 
 /**
- * Silence in ms after which the daemon is pinged, and after which the client gives up. The whole program uses the same
+ * Silence in ms after which the client pings the daemon, and after which it gives up. The whole program uses the same
  * times.
  */
 const PING = 5_000
@@ -45,7 +45,7 @@ const SILENCE = 20_000
 
 const { env } = process
 
-/** The value of a variable; an empty one counts as unset. */
+/** The value of an environment variable. An empty variable counts as unset. */
 const variable = (name: string): string | undefined => (env[name] === "" ? undefined : env[name])
 
 /** Runs the whole program as if it had been started directly. */
@@ -54,7 +54,7 @@ const whole = (): void => {
   void load(WHOLE)
 }
 
-/** Whether output is coloured, by the rules of effect/cli's TerminalCapabilities. */
+/** True if the output is coloured, by the rules of TerminalCapabilities in effect/cli. */
 const coloured = (onTerminal: boolean): boolean => {
   const force = variable("FORCE_COLOR")
   if (env["TERM"] === "dumb" || variable("NO_COLOR") !== undefined) return false
@@ -62,8 +62,8 @@ const coloured = (onTerminal: boolean): boolean => {
 }
 
 /**
- * Writes the whole text. A pipe with a slow reader accepts only a part at a time. If a pipe has no reader any more, the
- * write ends without an error.
+ * Writes a text completely, because a pipe with a slow reader accepts only a part at a time. If nobody reads the pipe
+ * any more, writing ends without an error.
  */
 const write = (file: 1 | 2, text: string): void => {
   let bytes = Buffer.from(text)
@@ -79,7 +79,7 @@ const write = (file: 1 | 2, text: string): void => {
   }
 }
 
-/** Frames as `layerNdjson` of effect/rpc writes them: one JSON value per line. */
+/** Frames in the format of `layerNdjson` in effect/rpc: one JSON value per line. */
 type Frame =
   | { readonly _tag: "Chunk"; readonly requestId: string; readonly values: ReadonlyArray<unknown> }
   | {
@@ -94,16 +94,16 @@ type Frame =
 
 type Outcome =
   | { readonly _tag: "Answered"; readonly replies: ReadonlyArray<unknown> }
-  /** The daemon refused the call. `error`: what is wrong, and what to do. */
+  /** The daemon refused the call. `error`: the reason and the remedy. */
   | { readonly _tag: "Refused"; readonly error: unknown }
-  /** `error`: the daemon's defect. */
+  /** The daemon failed unexpectedly. `error`: the defect. */
   | { readonly _tag: "Broken"; readonly error: unknown }
-  /** The daemon was not reached. */
+  /** The call was not sent, because the daemon could not be reached. */
   | { readonly _tag: "Unsent" }
-  /** No answer came: the command might have been carried out. */
+  /** No answer arrived, so the command might have been carried out. */
   | { readonly _tag: "Lost" }
 
-/** The outcome of a cause: its failure, otherwise its defect, otherwise an interruption. */
+/** The outcome for a failed call: the failure in its cause, otherwise the defect, otherwise an interruption. */
 const outcomeOf = (cause: unknown): Outcome => {
   const reasons = Array.isArray(cause)
     ? (cause as ReadonlyArray<{ readonly _tag: string; readonly error?: unknown; readonly defect?: unknown }>)
@@ -117,8 +117,8 @@ const outcomeOf = (cause: unknown): Outcome => {
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
 
 /**
- * The daemon's reply that it does not support this client, or cannot be started. Another attempt would get the same
- * reply.
+ * The daemon's reply that it does not support this client, or that no daemon can be started. Another attempt would get
+ * the same reply.
  */
 const refusalIn = (frame: Frame): Outcome | undefined => {
   if (frame._tag !== "Exit" || frame.exit._tag === "Success") return undefined
@@ -133,13 +133,13 @@ const request = (id: number, { payload, tag }: Pick<Call, "payload" | "tag">): s
   line({ _tag: "Request", id: String(id), tag, payload, headers: [] })
 
 interface Limited extends Ask<unknown> {
-  /** Silence in ms after which the client gives up; undefined: the same as in the whole program. */
+  /** Silence in ms after which the client gives up; undefined: the same limit as in the whole program. */
   readonly limit: number | undefined
 }
 
 /**
- * Sends all calls in one write: calls that only read together with the introduction, others after the daemon has
- * answered it. `done` is called once.
+ * Sends all calls in one write. Calls that only read are sent together with the introduction; other calls are sent
+ * after the daemon has answered the introduction. `done` is called once.
  */
 const ask = (socket: string, { calls, limit, repeatable }: Limited, done: (outcome: Outcome) => void): void => {
   const replies: Array<unknown> = calls.map(({ stream }) => (stream ? [] : undefined))
@@ -162,7 +162,7 @@ const ask = (socket: string, { calls, limit, repeatable }: Limited, done: (outco
     const hasFailed = frame._tag === "Exit" ? frame.exit._tag !== "Success" : frame._tag === "Defect"
     const refused = isGreeting ? refusalIn(frame) : undefined
     if (refused !== undefined) return end(refused)
-    // the whole program explains the problem with a daemon that is too old for the introduction
+    // the daemon is too old to know the introduction: the whole program explains this
     if ((isGreeting || !greeted) && hasFailed) {
       return end({ _tag: "Unsent" })
     }
@@ -208,10 +208,13 @@ const ask = (socket: string, { calls, limit, repeatable }: Limited, done: (outco
   })
 }
 
-/** The arguments with old names of commands replaced by the current ones. */
+/** The command-line arguments, with old command names replaced by the current ones. */
 const called = present(process.argv.slice(2))
 
-/** Prints the new name of a renamed command. Not with `--json`, because a script then reads standard error as JSON. */
+/**
+ * Prints the new name of a renamed command. With `--json` nothing is printed, because a script then reads standard
+ * error as JSON.
+ */
 const sayNewName = (): void => {
   if (called.note !== undefined && !called.args.includes("--json")) write(2, `${called.note}\n`)
 }
@@ -259,7 +262,8 @@ const quick = (given: Line): void => {
         .map((one) => `${isAscii ? ascii(through(one, look.colour)) : through(one, look.colour)}\n`)
         .join("")
     } catch (error) {
-      // the reply is of another version: if the call only reads, the whole program repeats it and reports that
+      // the reply has the format of another version: if the call only reads, the whole program repeats the call and
+      // reports the problem
       return repeatable ? whole() : fail(error, given, world)
     }
     sayNewName()
@@ -268,7 +272,7 @@ const quick = (given: Line): void => {
   })
 }
 
-/** Variables that only the whole program supports: details of a failure, spans for a collector. */
+/** Environment variables for features of the whole program only: details of a failure, and spans for a collector. */
 const WHOLLY = ["AGENTD_DEBUG", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
 const given = WHOLLY.every((name) => variable(name) === undefined) ? parse(called.args, declared) : undefined
 if (given === undefined) whole()

@@ -1,27 +1,28 @@
 /**
- * Signals: what the daemon does on each signal. SIGTERM and SIGINT also end the daemon before this module listens.
+ * Signals: defines how the daemon reacts to each signal. The program's runner also handles SIGTERM and SIGINT before
+ * this module listens.
  *
- * Guarantees: no signal opens a debugger's port. A signal that ends the daemon ends it in order, and the log says which
- * one it was. Any other signal that would end a program is logged and changes nothing. SIGTSTP, SIGTTIN and SIGTTOU
- * stop a daemon in a terminal until SIGCONT, like any program. SIGKILL cannot be caught; the signals of a crash and
- * real-time signals are not.
+ * Guarantees: no signal opens a debugger port. A signal that ends the daemon ends it gracefully, and is named in the
+ * log. All other signals that would end a program by default are logged and change nothing. SIGTSTP, SIGTTIN and
+ * SIGTTOU stop a daemon in a terminal until SIGCONT, as they do with any program. SIGKILL cannot be caught; crash
+ * signals and real-time signals are not caught.
  */
 import { Effect, Queue } from "effect"
 import { isatty } from "node:tty"
 
-/** `hangup`: ends the daemon if its terminal is gone, otherwise does nothing. */
+/** The reaction to a signal. `hangup`: ends the daemon if its terminal is gone, otherwise does nothing. */
 type Deed = "end" | "hangup" | "nothing"
 
 export const DEEDS = {
   SIGTERM: "end",
   SIGINT: "end",
   SIGQUIT: "end",
-  /** The machine's power is failing. */
+  /** Sent when the machine's power is failing. */
   SIGPWR: "end",
-  /** The soft limit of processor time is reached: SIGKILL follows at the hard limit. */
+  /** Sent when the soft limit of CPU time is reached; SIGKILL follows at the hard limit. */
   SIGXCPU: "end",
   SIGHUP: "hangup",
-  /** Sent by log rotation. Without a listener, Node would open its debugger's port. */
+  /** Sent by log rotation tools. Without a listener, Node would open its debugger port. */
   SIGUSR1: "nothing",
   SIGUSR2: "nothing",
   SIGALRM: "nothing",
@@ -38,9 +39,9 @@ export const DEEDS = {
 
 type Heard = keyof typeof DEEDS
 
-/** Maximum number of queued signals; if more arrive, the oldest are discarded. */
+/** Maximum number of queued signals. If more arrive, the oldest are discarded. */
 const MOST = 16
-/** Signals that are not logged, because they are frequent: for example at each change of a terminal's size. */
+/** Frequent signals, which are not logged. For example, one is sent at each change of a terminal's size. */
 const UNTOLD: ReadonlySet<Heard> = new Set(["SIGWINCH", "SIGURG", "SIGPIPE"])
 
 const told = (signal: Heard, isInTerminal: boolean): string | undefined => {
@@ -51,8 +52,8 @@ const told = (signal: Heard, isInTerminal: boolean): string | undefined => {
 }
 
 /**
- * Listens while the scope is open. A signal that ends the daemon is passed on as SIGTERM, which the program's runner
- * handles.
+ * Listens for signals until the scope closes. A signal that ends the daemon is passed on as SIGTERM, which the
+ * program's runner handles.
  */
 export const follow = Effect.gen(function* () {
   const isInTerminal = isatty(0)

@@ -1,7 +1,9 @@
 /**
- * StatusLine: a status line of the daemon for `systemctl status`: "3 agents, 2 at work, 1 needs you".
+ * StatusLine: keeps the status line up to date that `systemctl status` shows for the daemon, such as "3 agents, 2 at
+ * work, 1 needs you".
  *
- * Guarantees: the line is sent when it changes, at most once every few seconds. An error while reading changes nothing.
+ * Guarantees: the line is sent when it changes, but at most once every few seconds. If the status cannot be read, the
+ * line stays unchanged.
  */
 import { Effect, Ref } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
@@ -11,7 +13,7 @@ import { Notify } from "../systemd/Notify.ts"
 
 const LOOK = "5 seconds"
 
-/** `needs`: number of items that wait for a user. */
+/** The status line. `needs`: number of items that wait for a user. */
 export const text = (of: { readonly agents: number; readonly busy: number; readonly needs: number }): string =>
   [
     counted(of.agents, "agent"),
