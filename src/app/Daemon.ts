@@ -3,7 +3,7 @@
  *
  *     lock ─ log ─ processes ─ agents ─┬─ control socket   answers while the streams are still being read
  *                                     ├─ runs' sockets    serve the API of runs
- *                                     ├─ conversations    agents, with one supervision tree per conversation
+ *                                     ├─ conversations    agents, with a supervision tree per project
  *                                     ├─ alerter          reads the log, mails the user
  *                                     └─ notifier         tells systemd
  *

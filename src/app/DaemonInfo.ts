@@ -195,7 +195,7 @@ const channelsConfigured = Effect.gen(function* () {
   return configured.every(Boolean)
 })
 
-/** What each agent can access, reported when all agents are known. */
+/** The access of each agent (files, network, secrets), reported when all agents are known. */
 const reach = Effect.fnUntraced(function* (facts: Facts) {
   yield* Deferred.await(facts.taken)
   // an unreadable log ends the daemon, so its error can be ignored here

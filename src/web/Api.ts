@@ -12,7 +12,7 @@ export { isPaired, type Problem, Refused } from "./Pairing.ts"
 
 const read = async <A>(path: string): Promise<A> => JSON.parse((await Pairing.ask(path)).text) as A
 
-/** Calls a verb; the payload is the procedure's, without a caller. */
+/** Calls a verb. The payload is that of the procedure, without the field for the caller. */
 export const verb = async <A>(name: string, payload: object = {}): Promise<A> => {
   const headers = { "content-type": "application/json" }
   const { text } = await Pairing.ask(`/v1/${name}`, { method: "POST", body: JSON.stringify(payload), headers })
@@ -23,7 +23,7 @@ export interface Me {
   readonly id: string | null
   readonly right: "view" | "act"
   readonly label: string
-  /** Tags of the daemon's current page and service worker. */
+  /** Tags of the daemon's current versions of the page and the service worker. */
   readonly build: string
   readonly worker: string
 }
@@ -31,7 +31,7 @@ export const me = (): Promise<Me> => read("/access/me")
 export const glimpse = (): Promise<InitialBoard | null> => read("/glimpse")
 export const tellWorkers = (foreign: ReadonlyArray<string>) =>
   Pairing.ask("/access/workers", { method: "POST", body: JSON.stringify({ foreign }) })
-/** Fetches a file of the page, with the daemon's proof that the file is its own. */
+/** Fetches a file of the page, with proof that the daemon has sent it. */
 export const proven = async (path: string, type: string): Promise<Response> => {
   const { bytes, policy } = await Pairing.ask(path)
   return new Response(bytes ?? null, { headers: { "content-type": type, "content-security-policy": policy } })
@@ -39,7 +39,10 @@ export const proven = async (path: string, type: string): Promise<Response> => {
 /** Fetches a file of the page as JSON. */
 export const file = <A>(name: string): Promise<A> => read(`/page/${name}`)
 
-/** Removes a link's code from the address and pairs the page by it; without a code, restores the earlier pairing. */
+/**
+ * If the address contains a link's code, removes the code from the address and pairs the page with it. Otherwise
+ * restores the earlier pairing.
+ */
 export const begin = async (): Promise<void> => {
   const code = /^#open=([\w-]+)$/.exec(location.hash)?.[1]
   if (code === undefined) return Pairing.begin()
@@ -49,18 +52,18 @@ export const begin = async (): Promise<void> => {
 
 export interface Listener<A> {
   readonly heard: (value: A, id: number) => void
-  /** Called when the stream is connected. */
+  /** Called when the stream has been connected. */
   readonly up: () => void
-  /** Called when the stream broke, or could not be opened. */
+  /** Called when the stream has ended, or could not be opened. */
   readonly down: (problem: Problem) => void
 }
 
 const AGAIN = [250, 500, 1_000, 2_000, 4_000]
-/** After this silence, in ms, a connection counts as broken. The daemon sends something every 20 s. */
+/** Time in ms without data after which a connection counts as broken. The daemon sends something every 20 s. */
 const SILENT = 50_000
 
 const waits = new EventTarget()
-/** Ends all waits, so that the next attempt starts at once. */
+/** Ends all retry delays, so that the next attempt starts at once. */
 export const again = (): void => void waits.dispatchEvent(new Event("again"))
 
 const wait = (ms: number, signal: AbortSignal) =>
@@ -76,7 +79,7 @@ const wait = (ms: number, signal: AbortSignal) =>
     signal.addEventListener("abort", over)
   })
 
-/** Resolves when the page is visible (`is`), or when it is hidden. */
+/** Resolves when the page becomes visible (`is` is true) or hidden (`is` is false). */
 const sight = (is: boolean, signal: AbortSignal) =>
   new Promise<void>((resolve) => {
     const look = () => {
@@ -90,7 +93,10 @@ const sight = (is: boolean, signal: AbortSignal) =>
     look()
   })
 
-/** Waits until the page is visible. The returned controller aborts when it is hidden; aborting it ends the watch. */
+/**
+ * Waits until the page is visible. The returned controller is aborted when the page is hidden. If the caller aborts the
+ * controller, the page is no longer watched.
+ */
 const inSight = async (signal: AbortSignal): Promise<AbortController> => {
   await sight(true, signal)
   const out = new AbortController()
@@ -98,7 +104,7 @@ const inSight = async (signal: AbortSignal): Promise<AbortController> => {
   return out
 }
 
-/** Reads events and passes each on with its id; returns why the stream ended. */
+/** Reads events from a stream, and passes each to the listener. Returns the reason why the stream ended. */
 const events = async <A>(
   { item, stream }: Pairing.Answer,
   listener: Listener<A>,
@@ -134,8 +140,8 @@ const events = async <A>(
 }
 
 /**
- * Listens until aborted. `resumes`: it continues after the last id, and pauses while the page is hidden, so that it
- * takes no connection from visible pages.
+ * Listens to a stream until aborted. `resumes`: after an interruption, the stream continues after the last id; it
+ * pauses while the page is hidden, because a browser allows only a few connections per daemon.
  */
 export const listen = async <A>(
   path: string,
@@ -158,7 +164,7 @@ export const listen = async <A>(
       if (out?.signal.aborted === true) continue
       const problem = error instanceof Refused ? error.problem : GONE
       listener.down(problem)
-      // the daemon would reject the page again, so stop
+      // the daemon would refuse the page again, so stop
       if (problem.status === 401 || problem.status === 403) return
     } finally {
       out?.abort()

@@ -1,4 +1,4 @@
-/** App: starts the page: renders the beginning of the board, then connects to the stream. */
+/** App: starts the page: renders the first rows of the board, then connects to the board's stream. */
 import { effect } from "@preact/signals"
 import { render } from "preact"
 import * as Api from "./Api.ts"
@@ -48,5 +48,5 @@ const problemOf = async (): Promise<Api.Problem | undefined> => {
 const problem = await problemOf()
 render(<PageFrame />, document.getElementById("app")!)
 connect()
-// report an expired link
+// an expired link could not be used: report that
 if (problem !== undefined && link.peek().state === "locked") link.value = { ...link.peek(), problem }

@@ -1,8 +1,8 @@
 /**
- * BoardStore: the page's copy of the board: its rows, its head, and whether the daemon answers.
+ * BoardStore: the page's copy of the board's rows and head, and the state of the connection to the daemon.
  *
- * Guarantees: an update renders only its own row, not a list. A list is sorted again only when a row is added, removed,
- * or its position could change. Nothing is cleared when the daemon does not answer.
+ * Guarantees: an update of a row renders only that row again, not a list. A list is sorted again only when a row is
+ * added, removed, or its position could change. While the daemon does not answer, the last known rows stay.
  */
 import { batch, computed, signal, type Signal } from "@preact/signals"
 import type { Board, BoardHead, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
@@ -12,33 +12,33 @@ import * as Api from "./Api.ts"
 import * as SharedStream from "./SharedStream.ts"
 import * as Worker from "./Worker.ts"
 
-/** By id. */
+/** The rows of the board, by id. */
 export const rows = new Map<string, Signal<BoardRow>>()
-/** Increases when lists of rows must be sorted again. */
+/** Counter that increases when lists of rows must be sorted again. */
 export const ordered = signal(0)
-/** Increases with every update that contains rows. */
+/** Counter that increases with every update that contains rows. */
 export const changed = signal(0)
 export const head = signal<BoardHead | undefined>(undefined)
-/** True when rows can be shown. */
+/** True when there are rows to show. */
 export const loaded = signal(false)
-/** Rows that exist but have not arrived yet. */
+/** Counts of rows that exist but have not arrived yet. */
 export const beyond = signal<ReadonlyArray<Crowd>>([])
-/** True: all rows have arrived, so a missing row does not exist. */
+/** True when all rows have arrived. After that, a missing row does not exist. */
 export const isWhole = computed(() => loaded.value && beyond.value.length === 0)
 
 export interface Link {
-  /** `locked`: the page was not admitted, or its right was revoked. `gone`: the daemon does not answer. */
+  /** `locked`: the page was refused, or its right was revoked. `gone`: the daemon does not answer. */
   readonly state: "opening" | "live" | "gone" | "locked"
   /** When that state began, ms since the epoch. */
   readonly since: number
   readonly problem?: Api.Problem
 }
 export const link = signal<Link>({ state: "opening", since: Date.now() })
-/** The page's right; no actions are offered until it is known. */
+/** The page's access right; undefined until it is known, and no actions are offered until then. */
 export const right = signal<"view" | "act" | undefined>(undefined)
 export const mayAct = computed(() => right.value === "act")
 
-/** Returns true if the order of the rows might have changed. */
+/** Stores a row. Returns true if the order of the rows might have changed. */
 const take = (row: BoardRow): boolean => {
   const held = rows.get(row.id)
   if (held === undefined) {
@@ -51,7 +51,7 @@ const take = (row: BoardRow): boolean => {
   return since !== row.since && (word === "needs you" || word === "failed")
 }
 
-/** Takes the rows of a glimpse, or of the first update. */
+/** Stores the rows of the initial board, or of the stream's first update. */
 export const load = (board: Board, besides: ReadonlyArray<Crowd> = []) =>
   batch(() => {
     beyond.value = besides
@@ -75,7 +75,7 @@ const apply = (news: BoardNews) =>
     if (moved) ordered.value++
   })
 
-/** Shows the beginning of the board until the whole board has arrived. */
+/** Shows the first rows of the board until the whole board has arrived. */
 export const readGlimpse = (glimpse: InitialBoard | null): void => {
   if (glimpse !== null && !loaded.peek()) load(glimpse, glimpse.beyond)
 }
@@ -123,7 +123,7 @@ export const connect = (): void => {
   SharedStream.listen<BoardNews>({ path: "/board", listener, whole })
 }
 
-/** Counts of each row, and of the rows that have not arrived yet. */
+/** All rows as counts: each row that has arrived counts as one; rows that have not arrived come as counts. */
 const crowds = function* (): Generator<Crowd> {
   void ordered.value
   for (const row of rows.values()) {
@@ -159,7 +159,7 @@ export const projects = computed<ReadonlyArray<ProjectCount>>(() => {
   return [...found.values()].toSorted((a, b) => Number(a.name > b.name) - Number(a.name < b.name))
 })
 
-/** The row of an agent, a session etc., by its kind and the name that commands accept. */
+/** The row with this kind and this name, in the form that commands accept. */
 export const rowNamed = (kind: BoardRow["kind"], name: string): Signal<BoardRow> | undefined => {
   void ordered.value
   for (const row of rows.values()) {

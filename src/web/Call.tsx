@@ -1,7 +1,7 @@
 /**
- * Call: shows in full what a call would do.
+ * Call: shows a whole tool call: everything that it would do.
  *
- * Guarantees: nothing is left out. Words with letters of more than one alphabet are pointed out. Each line has its
+ * Guarantees: nothing is left out. A warning names words that mix letters of several alphabets. Each line has its
  * number.
  */
 import type { AskedCall } from "../domain/Messages.ts"
@@ -25,10 +25,10 @@ export const fieldsOf = (input: string): ReadonlyArray<readonly [name: string, t
   return Object.entries(value).map(([name, one]) => [name, textOf(one)])
 }
 
-/** A line about what a call would do, for lists. Pure. */
+/** A one-line summary of a call, for lists. Pure. */
 export const briefOf = (input: string): string => telling(input, 400) || input
 
-/** Shows the parts in bold that change what a shell command does: options and operators. */
+/** Shows in bold the parts of a shell command that change its effect: options and operators. */
 const emphasised = (line: string) =>
   line.split(/(\s--?[\w-]+\b\s*|(?:&&|\|\||;|\|)\s*)/).map((part, n) => (n % 2 === 1 ? <b key={n}>{part}</b> : part))
 
@@ -51,7 +51,7 @@ const Lines = ({ isShell = false, label, text, tone = "" }: LinesProps) => (
   </pre>
 )
 
-/** Field names that tools use for the old text and for the new text. */
+/** Matches field names that tools use for the old text of an edit. */
 const GOES = /^(old|old_string|oldText|old_text)$/
 const COMES = /^(new|new_string|newText|new_text|content|text)$/
 

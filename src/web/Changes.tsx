@@ -1,8 +1,8 @@
 /**
- * Changes: what an agent has changed in its folder, as a diff on whose lines a user can comment.
+ * Changes: shows what an agent has changed in its folder, as a diff. A user can comment on its lines.
  *
- * Guarantees: comments go to the agent as one message, each with its file, its line number and the line. A comment that
- * was not sent is kept while the page is open.
+ * Guarantees: comments are sent to the agent as one message, each with its file, its line number and the line. A
+ * comment that has not been sent is kept while the page is open.
  */
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
@@ -14,7 +14,7 @@ import { useAnswer } from "./VerbQuery.ts"
 import { mayAct } from "./BoardStore.ts"
 import { Empty, Failed, Kbd, Loading } from "./Ui.tsx"
 
-/** Comments by the agent's name, then by file and line. */
+/** Unsent comments by the agent's name, then by file and line. */
 const drafts = signal<{ readonly [name: string]: { readonly [place: string]: Comment } }>({})
 const placeOf = (path: string, { number, sign }: Line): string => `${path}:${sign === "-" ? "-" : ""}${number}`
 const put = (name: string, place: string, comment: Comment | undefined) => {
@@ -57,7 +57,7 @@ const Editor = ({ done, draft }: EditorProps) => {
 interface FileProps {
   readonly file: FilePatch
   readonly name: string
-  /** File and line of the comment that is being edited; undefined: none. */
+  /** File and line of the comment that is being edited; undefined if none is. */
   readonly at: string | undefined
   readonly open: (place: string | undefined) => void
   readonly cursor: string | undefined
@@ -103,7 +103,7 @@ const LineRow = ({ at, cursor, file: { path }, line, name, open }: FileProps & {
   )
 }
 
-/** Maximum number of lines of a file that is unfolded at first. */
+/** Maximum number of lines of a file for which the file is unfolded at first. */
 const MAX_OPEN = 600
 
 const FileView = (props: FileProps) => {
@@ -146,7 +146,7 @@ const Bar = ({ name }: { readonly name: string }) => {
   )
 }
 
-/** The changes of an agent. `when`: a value that changes when the agent might have changed something. */
+/** The view of an agent's changes. `when`: a value that changes when the agent might have changed a file. */
 export const Changes = ({ name, when }: { readonly name: string; readonly when: unknown }) => {
   const { problem, value } = useAnswer<DiffInfo>("Diff", { name }, when)
   const [at, setAt] = useState<string | undefined>(undefined)

@@ -1,7 +1,7 @@
 /**
- * Chat: shows an agent's conversation. A tool call is one line; failed calls and diffs are unfolded.
+ * Chat: shows an agent's conversation. A tool call is shown as one line. Failed calls and diffs are unfolded at first.
  *
- * Guarantees: what an agent says is shown as text, whatever it contains. Unchanged items are not rendered again.
+ * Guarantees: an agent's text is shown as plain text, and never as HTML. Unchanged items are not rendered again.
  */
 import { Component, type FunctionComponent } from "preact"
 import { briefOf, fieldsOf } from "./Call.tsx"
@@ -19,7 +19,7 @@ const took = (ms: number): string =>
 const field = (input: string, ...names: ReadonlyArray<string>): string | undefined =>
   fieldsOf(input).find(([name]) => names.includes(name))?.[1]
 
-/** A diff of removed and added lines; equal lines at both ends are shown as context. Pure. */
+/** A diff of the text before and after a change. Equal lines at the beginning and end are shown as context. Pure. */
 export const patchOf = (goes: string, comes: string): string => {
   const [before, after] = [goes.split("\n"), comes.split("\n")]
   let head = 0
@@ -38,7 +38,7 @@ export const patchOf = (goes: string, comes: string): string => {
   ].join("\n")
 }
 
-/** The change to a file in a call's input; undefined if there is none. */
+/** The diff of a file change that a call's input contains; undefined if it contains none. */
 const changeIn = (input: string): string | undefined => {
   const goes = field(input, "old", "old_string", "oldText", "old_str")
   const comes = field(input, "new", "new_string", "newText", "new_str")
@@ -107,7 +107,7 @@ const Asks = ({ at, id, input, tool }: Pick<ToolUse, "at" | "id" | "tool"> & { r
   </div>
 )
 
-/** Paragraphs, and blocks of code between fences. */
+/** Shows a text: paragraphs, and code blocks between fences. */
 const Body = ({ text }: { readonly text: string }) => (
   <>
     {text.split(/^```[^\n]*\n?/m).map((part, n) =>
@@ -187,7 +187,7 @@ const Any: FunctionComponent<OneProps> = ({ item, name }) => {
   }
 }
 
-/** An item of the conversation, which is rendered again only if the item is another object. */
+/** Shows one item of the conversation. It is rendered again only when `item` is a different object. */
 class One extends Component<OneProps> {
   override shouldComponentUpdate(next: OneProps): boolean {
     return next.item !== this.props.item

@@ -1,8 +1,9 @@
 /**
- * ChatItems: an agent's conversation built from its runes: messages, answers, tools, errors; and its runs. Pure.
+ * ChatItems: builds an agent's conversation (messages, answers, tool calls, errors) and the list of its runs from
+ * runes. Pure.
  *
- * Guarantees: a streamed answer is not shown twice. A changed item is a new object, and all others stay the same
- * objects. Memory is bounded; the oldest items are dropped first.
+ * Guarantees: a streamed answer is not shown twice. A changed item becomes a new object; unchanged items stay the same
+ * objects. The number of items is bounded; the oldest are dropped first.
  */
 import { ConversationView, KINDS as ALL, type Item as Told } from "../board/ConversationView.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
@@ -11,13 +12,13 @@ export interface Said {
   readonly is: "said"
   readonly key: string
   readonly at: number
-  /** Name of the author; empty: the agent itself. */
+  /** Name of the author; empty if the agent itself is the author. */
   readonly by: string
   readonly text: string
   readonly how: "" | "steered" | "urgent"
-  /** True for a message that no turn has carried yet. */
+  /** True for a message that has not been passed to the agent in a turn yet. */
   readonly isWaiting: boolean
-  /** True while more text is arriving. */
+  /** True while more text of the item is arriving. */
   readonly isOpen: boolean
 }
 export interface ToolUse {
@@ -29,9 +30,9 @@ export interface ToolUse {
   readonly input: unknown
   readonly status: "running" | "asks" | "done" | "failed" | "denied" | "stopped"
   readonly output: string
-  /** Duration of the call in ms; undefined: the call has not ended. */
+  /** Duration of the call in ms; undefined until the call has ended. */
   readonly took?: number
-  /** Name of the user who approved or denied the call; empty: no approval was needed. */
+  /** Name of the user who approved or denied the call; empty if no approval was needed. */
   readonly by: string
 }
 export interface Note {
@@ -53,9 +54,9 @@ export interface Thought {
   readonly key: string
   readonly at: number
   readonly text: string
-  /** True while more text is arriving. */
+  /** True while more text of the item is arriving. */
   readonly isOpen: boolean
-  /** Time in ms from the first to the last text of the thought. */
+  /** Time in ms between the arrival of the thought's first and last text. */
   readonly took: number
 }
 export type Item = Said | ToolUse | Note | Printed | Thought
@@ -71,7 +72,7 @@ export interface RunOf {
   readonly tokens: number
 }
 
-/** Kinds of runes about the agent's state, which the page shows elsewhere. */
+/** Kinds of runes about the agent's state, which other parts of the page show. */
 const LIFE: ReadonlySet<string> = new Set([
   ...["ready", "terminated", "failed", "budget_exhausted", "spawned"].map((name) => `agent.${name}`),
   "run.started",
@@ -83,7 +84,7 @@ export const KINDS: ReadonlyArray<string> = ALL.filter((kind) => !LIFE.has(kind)
 
 const MAX_ITEMS = 2_000
 const MAX_RUNS = 50
-/** Maximum length of one text, in characters. */
+/** Maximum length of an item's text, in characters. Longer text is cut. */
 const MAX_TEXT = 100_000
 const cut = (text: string): string => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}\n…` : text)
 
@@ -97,7 +98,7 @@ export class ChatItems {
   private readonly view = new ConversationView()
   private readonly byKey = new Map<string, Item>()
   private readonly runsById = new Map<string, RunOf>()
-  /** Key of the item whose text is arriving now. */
+  /** Key of the item that is still receiving text; undefined if there is none. */
   private open: string | undefined
   private run = ""
 
@@ -124,7 +125,7 @@ export class ChatItems {
     this.byKey.set(item.key, item)
   }
 
-  /** Ends the item whose text was arriving. */
+  /** Marks the item that was receiving text as complete. */
   private close(): void {
     const open = this.opened
     if (open !== undefined) this.put({ ...open, isOpen: false })
@@ -144,7 +145,7 @@ export class ChatItems {
       case "begin":
         return this.begins(item)
       case "answer":
-        // a run without turns repeats its output at its end
+        // skip the output of a run without turns, because it was already shown as it arrived
         if (item.runId !== undefined) return
         return this.put({ is: "said", key, at, by: "", text: cut(text), how: "", isWaiting: false, isOpen: false })
       case "printed":
@@ -251,7 +252,7 @@ export class ChatItems {
       case "result": {
         const is = STATUS[told.status] ?? "failed"
         const said = told.output === "" ? item.output : cut(told.output)
-        // a failed call without output shows at least its status
+        // if a failed call has no output, show its status
         const output = said === "" && is === "failed" ? `[${told.status}]` : said
         return this.put({ ...item, status: is, output, took: at - item.at })
       }

@@ -1,4 +1,4 @@
-/** CostSums: the data of a cost chart: time slots, each split into parts by model or by kind of token. Pure. */
+/** CostSums: computes the data of a cost chart: time slots, each split by model or by token kind. Pure. */
 import * as Calendar from "../domain/Calendar.ts"
 import type { CostRow } from "../board/CostMessages.ts"
 
@@ -6,20 +6,20 @@ export const DAYS = 14
 export const HOURS = 24
 const DAY = 86_400_000
 const HOUR = 3_600_000
-/** Number of colours; models beyond that share one. */
+/** Number of colours in the chart. If there are more models, the last ones share a colour. */
 const SHADES = 4
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 export type Span = "days" | "hours"
 export type Unit = "USD" | "tokens" | "kinds"
 
-/** Names of the slots, oldest first: "2026-11-24", or "2026-11-24T07". */
+/** Names of the time slots, oldest first, such as "2026-11-24" or "2026-11-24T07". */
 export const slotsOf = (span: Span, now: number): ReadonlyArray<string> =>
   span === "days"
     ? Array.from({ length: DAYS }, (_, n) => Calendar.dayOf(now - (DAYS - 1 - n) * DAY))
     : Array.from({ length: HOURS }, (_, n) => Calendar.hourOf(now - (HOURS - 1 - n) * HOUR))
 
-/** Readable name of a slot: "24 Nov", or "07:00". */
+/** Readable name of a time slot, such as "24 Nov" or "07:00". */
 export const spoken = (slot: string): string =>
   slot.length > 10 ? `${slot.slice(11)}:00` : `${Number(slot.slice(8))} ${MONTHS[Number(slot.slice(5, 7)) - 1]}`
 
@@ -44,8 +44,8 @@ const KINDS: ReadonlyArray<readonly [name: string, of: (row: CostRow) => number]
 ]
 
 /**
- * Sums by model, the most expensive first. If there are more models than colours, the last ones are added up as
- * "others".
+ * Sums per model, the most expensive model first. If there are more models than colours, the last models are added up
+ * as "others".
  */
 const byModel = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<string>, of: (row: CostRow) => number): Parts => {
   const sums = new Map<string, number>()
@@ -75,7 +75,7 @@ export const partsOf = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<strin
   }
 }
 
-/** Distance of the grid lines: a round number, with about four lines up to the top. */
+/** Distance between the grid lines: a round number that gives about four lines. */
 export const stepOf = (most: number): number => {
   const raw = Math.max(most, 1e-6) / 4
   const ten = 10 ** Math.floor(Math.log10(raw))
@@ -91,7 +91,10 @@ export interface Line {
   readonly usd: number
 }
 
-/** A line for each agent, the most expensive first. Its bars show USD, or tokens if none of its usage has a price. */
+/**
+ * One table row per agent, the most expensive agent first. The bars show USD; if none of the agent's usage has a price,
+ * they show tokens.
+ */
 export const linesOf = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<string>): ReadonlyArray<Line> => {
   const byAgent = new Map<string, Array<CostRow>>()
   for (const row of rows) byAgent.set(row.agent ?? "", [...(byAgent.get(row.agent ?? "") ?? []), row])

@@ -1,14 +1,13 @@
 /**
- * FilePatch: a git patch as files and lines, and comments on them as one message. Pure.
+ * FilePatch: parses a git patch into files and lines, and formats comments on lines as one message. Pure.
  *
- * Guarantees: each line has the number under which a user finds it: in the new file, or in the old file if the line
- * is removed.
+ * Guarantees: each line has its line number in the new file; a removed line has its number in the old file.
  */
 
 export interface Line {
   readonly sign: "+" | "-" | " " | "@"
   readonly text: string
-  /** Line number in the new file; in the old file for a removed line; 0: none. */
+  /** Line number in the new file, or in the old file for a removed line; 0 if the line has none. */
   readonly number: number
 }
 export interface FilePatch {
@@ -18,7 +17,7 @@ export interface FilePatch {
 
 const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)$/
 
-/** The file's path from its header: in the new version, or in the old one if the file was deleted. */
+/** The file's path in the new version; if the file was deleted, its path in the old version. */
 const pathIn = (head: ReadonlyArray<string>): string => {
   const named = (mark: string) =>
     head

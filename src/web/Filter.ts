@@ -1,8 +1,8 @@
 /**
- * Filter: the rows of the board that are shown, grouped by who acts next, in the order in which a user looks for them.
+ * Filter: selects, groups and sorts the board's visible rows. Rows are grouped by who must act next, those that need
+ * the user first.
  *
- * Guarantees: a row moves only when its order changes: by its status word, its name, or its age if it needs a user or
- * has failed.
+ * Guarantees: a row moves only when its status word or name changes, or its age if it needs a user or has failed.
  */
 import { computed, signal, type Signal } from "@preact/signals"
 import type { BoardRow } from "../domain/BoardMessages.ts"
@@ -10,10 +10,10 @@ import { order } from "../domain/BoardRow.ts"
 import { type Group, GROUPS, LOOKS } from "../domain/StatusWords.ts"
 import { countsBeyond, ordered, rows } from "./BoardStore.ts"
 
-/** Text of the filter; each of its words must occur in a row. */
+/** The filter text. A row is shown if it contains each word of this text. */
 export const filter = signal("")
 export const folded = signal<ReadonlySet<Group>>(new Set())
-/** The id of the chosen row. */
+/** The id of the selected row; undefined if no row is selected. */
 export const cursor = signal<string | undefined>(undefined)
 
 export const fold = (group: Group): void => {
@@ -38,11 +38,11 @@ const matches = (row: BoardRow, words: ReadonlyArray<string>): boolean => {
 interface Shown {
   readonly query: string
   readonly hidden: ReadonlySet<Group>
-  /** Number of rows that have not arrived yet; it is unknown whether they match a query. */
+  /** Number of rows per group that have not arrived yet. It is unknown whether they match the query. */
   readonly beyond: { readonly [group in Group]: number }
 }
 
-/** Groups, each followed by its rows. Pure. */
+/** All groups, each followed by its rows. Pure. */
 export const itemsOf = (all: Iterable<BoardRow>, { beyond, hidden, query }: Shown): ReadonlyArray<Item> => {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean)
   const shown = [...all].filter((row) => matches(row, words)).toSorted(order)
@@ -64,7 +64,9 @@ export const items = computed<ReadonlyArray<Item>>(() => {
   return itemsOf(values(rows), { query: filter.value, hidden: folded.value, beyond: countsBeyond.value })
 })
 
-/** The id of the row that is `by` rows further; the first or the last row if none is chosen. Pure. */
+/**
+ * The id of the row that is `by` rows below the row `from`; if `from` is undefined, the first or the last row. Pure.
+ */
 export const moved = (list: ReadonlyArray<Item>, from: string | undefined, by: number): string | undefined => {
   const ids = list.flatMap((item) => (item.is === "row" ? [item.id] : []))
   if (ids.length === 0) return undefined

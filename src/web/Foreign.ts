@@ -1,17 +1,19 @@
 /**
- * Foreign: shows foreign text on the page in a form that a user can judge; it does what `visible` does for the
- * terminal.
+ * Foreign: shows text from outside on the page so that a user can judge it, as `visible` does in the terminal.
  *
- * Guarantees: every text and every label of every page passes through here, whoever wrote it. A character that does not
- * display as itself is replaced by a mark. Where a browser would show the end of a line as a space, a sign is shown.
+ * Guarantees: every text and every label of every page is checked here, whoever wrote it. A character that does not
+ * display as itself is replaced by a mark. If a browser would show a line end as a space, a sign is shown instead.
  */
 import { type ComponentChild, type ComponentChildren, Fragment, options, type VNode } from "preact"
 import { visible } from "../domain/VisibleText.ts"
 
 const SUSPECT = /[^\n -[\]-~]| {9}/
-/** Characters that are shown unchanged: whole emoji, and the thin space that groups digits. */
+/** Matches characters that are shown unchanged: whole emoji, and the thin space that groups digits. */
 const ITSELF = /(\p{RGI_Emoji}|(?<=\d)\u202f(?=\d{3}))/v
-/** Indentation of code at the beginning of a line; more would push the text out of sight. */
+/**
+ * Matches the indentation of code at the beginning of a line. It is limited, because a larger indentation would push
+ * the text out of view.
+ */
 const INDENT = /^[+-]?[ \t]{0,40}/
 
 const lineOf = (text: string): string => {
@@ -20,7 +22,7 @@ const lineOf = (text: string): string => {
   return indent + parts.map((part, n) => (n % 2 === 1 ? part : visible(part))).join("")
 }
 
-/** The text with a mark in place of each character that does not display as itself; line breaks stay. */
+/** Replaces each character that does not display as itself by a mark. Line breaks stay. */
 export const marked = (text: string): string => (SUSPECT.test(text) ? text.split("\n").map(lineOf).join("\n") : text)
 
 const LABELS = ["title", "aria-label", "aria-description", "placeholder", "alt"]
@@ -44,11 +46,11 @@ const mark = ({ props: given, type }: VNode): void => {
   for (const name of LABELS) if (typeof props[name] === "string") props[name] = oneLine(marked(props[name]))
 }
 
-/** Starts to mark suspicious characters in everything that is rendered. */
+/** From now on, marks suspicious characters in everything that is rendered. */
 export const begin = (): void => {
   const before = options.vnode
   options.vnode = (vnode) => {
-    // a text is a node without a type
+    // text is a node without a type
     const text = vnode as { props: unknown; readonly type: unknown }
     if (text.type !== null) mark(vnode)
     else if (typeof text.props === "string") text.props = marked(text.props)

@@ -1,18 +1,19 @@
 /**
- * KeyMap: the only key map of the page. The part that was shown last handles a key first, the frame last.
+ * KeyMap: the only key handler of the page. The part of the page that was shown last gets each key first, the frame
+ * gets it last.
  *
- * Guarantees: a letter that is typed into a field is never a command. While a dialog is open, nothing beneath it
- * receives keys. The handler is always the one of the newest rendering, so it never has older rows. After a window
- * opens or loses the focus, keys decide nothing until a user clicks in it: they could be meant for another window.
+ * Guarantees: a letter that is typed into a field is never a command. While a dialog is open, parts below it receive no
+ * keys. A handler always belongs to the newest rendering, so it never uses outdated rows. After a window opens or loses
+ * the focus, keys decide nothing until the user clicks in the window, because they could be meant for another window.
  */
 import { useLayoutEffect, useRef } from "preact/hooks"
 
-/** The meaning of a key; each page decides whether it handles it. */
+/** The meaning of a key. Each page decides whether it handles the action. */
 export type Action =
   | { readonly is: Named }
-  /** A digit key, which chooses an option; from 1. */
+  /** A digit key, which selects an option; the first option is 1. */
   | { readonly is: "option"; readonly option: number }
-  /** The key after `g`, which goes to a page. */
+  /** The key after `g`, which selects a page to go to. */
   | { readonly is: "go"; readonly to: string }
 export type Named =
   | "down"
@@ -101,7 +102,7 @@ const tell = (action: Action): boolean => {
   return handlers.findLast((handler) => handler(action)) !== undefined || frame.handler(action)
 }
 
-/** How long `g` counts as a prefix, ms. */
+/** Time in ms after `g` during which the next key selects a page. */
 const PREFIX = 1_500
 let prefixed = -Infinity
 
@@ -139,12 +140,12 @@ const onKey = (event: KeyboardEvent): void => {
   if (tell(action)) event.preventDefault()
 }
 
-/** Whether a user has clicked in this window since it opened or last lost the focus. */
+/** Whether the user has clicked in this window since it opened or last lost the focus. */
 let clicked = false
 export const isInHand = (): boolean => clicked
 /**
- * Whether the window counts as clicked after the event. A user's own click sets this; other events (hidden, out of
- * focus) clear it. Pure.
+ * Whether the window counts as clicked after this event. A real click by the user sets this state; other events
+ * (hidden, focus lost) clear it. Pure.
  */
 export const handAfter = (isHeld: boolean, { isTrusted, type }: Pick<Event, "isTrusted" | "type">): boolean =>
   type === "pointerdown" && (isHeld || isTrusted)
@@ -156,12 +157,12 @@ export const listen = (handler: Handler, hasDialog: () => boolean): void => {
   frame = { handler, hasDialog }
   addEventListener("keydown", onKey)
   addEventListener("pointerdown", onHand, true)
-  // the window's own events, not those of elements; a page that returns from the browser's cache (pageshow) was out of
-  // sight
+  // listen to the window's own events, not to those of elements; `pageshow` means that a page returns from the
+  // browser's cache, so it was not visible before
   for (const type of ["blur", "pagehide", "pageshow", "visibilitychange"]) addEventListener(type, onHand)
 }
 
-/** The handler returns true if it handled the key. */
+/** Registers a key handler while the component is shown. The handler returns true if it handled the key. */
 export const useKeys = (handler: Handler): void => {
   const newest = useRef(handler)
   newest.current = handler

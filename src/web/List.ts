@@ -1,9 +1,12 @@
-/** List: the chosen entry of a short list, moved by keys; `Esc` goes back to the board. */
+/**
+ * List: keyboard navigation in a short list: keys move the selection, `Enter` opens the entry, and `Esc` goes back to
+ * the board.
+ */
 import { useEffect, useState } from "preact/hooks"
 import { useKeys } from "./KeyMap.ts"
 import { go, hrefTo } from "./Router.ts"
 
-/** Index of the chosen entry; -1: none. */
+/** Index of the selected entry; -1 if no entry is selected. */
 export const useList = (count: number, open: (n: number) => void): number => {
   const [at, set] = useState(-1)
   useKeys(({ is }) => {

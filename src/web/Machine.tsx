@@ -1,6 +1,6 @@
 /**
- * Machine: shows a state machine of the daemon with the current state highlighted, from the same table that the daemon
- * uses.
+ * Machine: draws a state machine of the daemon with the current state highlighted. It uses the transition table of the
+ * daemon itself.
  */
 import { signal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
@@ -21,7 +21,7 @@ const load = async () => {
   isAsked = tables.value !== undefined
 }
 
-/** Grid positions of the states, for machines with a layout of their own. */
+/** Grid positions of the states, for machines with a special layout. */
 const PLACES: { readonly [machine: string]: { readonly [state: string]: readonly [x: number, y: number] } } = {
   worker: {
     Initializing: [0, 0],
@@ -34,9 +34,12 @@ const PLACES: { readonly [machine: string]: { readonly [state: string]: readonly
     Interrupting: [2, 2]
   }
 }
-/** Maximum length of a name at full width; longer names are drawn narrower. */
+/** Maximum length of a state's name, in characters, at full width. Longer names are drawn narrower. */
 const FITS = 14
-/** Maximum number of transitions per state. If a machine has more, only those of the current state are drawn. */
+/**
+ * Maximum average number of transitions per state. If a machine has more, only the transitions from the current state
+ * are drawn.
+ */
 const MOST_WAYS = 3
 const [WIDE, HIGH] = [104, 52]
 
@@ -54,8 +57,8 @@ const pathOf = ([x1, y1]: Point, [x2, y2]: Point): string => {
 }
 
 /**
- * Whether a transition is drawn. Transitions to final states are drawn only from the current state, because there are
- * too many.
+ * Whether a transition is drawn. Transitions to final states are drawn only if they start at the current state, because
+ * there are too many of them.
  */
 const isDrawn = ({ edges, states }: Table, lit: string) => {
   const isCrowded = edges.length > MOST_WAYS * states.length

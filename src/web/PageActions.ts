@@ -1,8 +1,9 @@
 /**
  * PageActions: a user's actions on the page, and the daemon's replies.
  *
- * Guarantees: an action that ends work needs its key twice, and the first press says what the second will do. Nothing
- * is done without the right to act, or in a window that was not clicked. A refusal is shown with its remedy.
+ * Guarantees: for an action that ends work, its key must be pressed twice; after the first press, a message says what
+ * the second press will do. Nothing is done without the right to act, or before the user has clicked in the window. A
+ * refusal is shown with its remedy.
  */
 import { signal } from "@preact/signals"
 import type { BoardRow } from "../domain/BoardMessages.ts"
@@ -21,7 +22,7 @@ export const toast = signal<Toast | undefined>(undefined)
 let fades: ReturnType<typeof setTimeout> | undefined
 let count = 0
 
-/** Shows a text for a moment; an error is shown for longer. */
+/** Shows a message for a moment; an error is shown for longer. */
 export const say = (text: string, { isBad = false, remedy = "" } = {}): void => {
   toast.value = { text, remedy, isBad, key: count++ }
   clearTimeout(fades)
@@ -38,7 +39,7 @@ const sayProblem = (error: unknown): void => {
 
 export const VIEW_ONLY = "This page can only show things. To open a page that can act: agentd open"
 
-/** Whether this page may decide anything now; if not, it shows why. */
+/** True if this page may make decisions now. If not, a message shows the reason. */
 export const isReady = (): boolean => {
   if (right.peek() !== "act") say(VIEW_ONLY, { isBad: true })
   else if (!isInHand())
@@ -51,7 +52,10 @@ export const isReady = (): boolean => {
   return false
 }
 
-/** Calls a verb of the daemon; all actions go through here. Undefined: it was not done, and the reason was shown. */
+/**
+ * Calls a verb of the daemon. All actions of the page use this function. Undefined: the action was not done, and a
+ * message has shown the reason.
+ */
 export const ask = async <A>(name: string, payload: object): Promise<A | undefined> => {
   if (!isReady()) return undefined
   try {
@@ -62,18 +66,21 @@ export const ask = async <A>(name: string, payload: object): Promise<A | undefin
   }
 }
 
-/** Like `ask`, for verbs that answer with a message, which is shown. True: the action is done, and durable. */
+/**
+ * Like `ask`, for verbs that reply with a message, which is then shown. Returns true if the action has been done and is
+ * durable.
+ */
 export const act = async (name: string, payload: object): Promise<boolean> => {
   const done = await ask<Done>(name, payload)
   if (done !== undefined) say(done.message)
   return done !== undefined
 }
 
-/** How long a first press counts, in ms. */
+/** Time in ms after a first key press during which the second press counts. */
 const ARMED = 3_000
 let armed = { key: "", at: -Infinity }
 
-/** Runs `then` when the same key is pressed twice on the same thing. */
+/** Runs `then` at the second press of the same key for the same row or item. The first press shows `text`. */
 export const twice = (key: string, text: string, then: () => void): void => {
   if (!isReady()) return
   const isSecond = armed.key === key && performance.now() - armed.at < ARMED
@@ -92,10 +99,10 @@ export const ENDINGS: {
   stop: { key: "x", verb: "Stop", does: "stop" }
 }
 
-/** Whether the row's work can be ended: not for a user's own session, because it is not one of our runs. */
+/** True if the row's work can be ended. False for a user's own session, because the daemon does not run it. */
 export const takes = ({ kind }: BoardRow): boolean => kind === "agent"
 
-/** Interrupts, restarts or stops the row's agent at the second press. */
+/** Interrupts, restarts or stops the row's agent when the key is pressed a second time. */
 export const end = (what: Ending, row: BoardRow): boolean => {
   if (!takes(row)) return false
   const { does, key, verb } = ENDINGS[what]

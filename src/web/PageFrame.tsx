@@ -1,8 +1,9 @@
 /**
- * PageFrame: the frame around every page: navigation, the number of waiting matters, and whether the daemon answers.
+ * PageFrame: the frame around every page: the navigation, the number of items that need the user, and whether the
+ * daemon answers.
  *
- * Guarantees: nothing is cleared when the daemon does not answer. Until it answers again, a strip shows the age of the
- * data; the strip is red if another program has the daemon's port. A page that was not admitted says how to get access.
+ * Guarantees: while the daemon does not answer, the page keeps its data, and a strip shows the data's age. The strip is
+ * red if another program has the daemon's port. A page without access says how to get access.
  */
 import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
@@ -24,7 +25,7 @@ const Icon = ({ path }: { readonly path: string }) => (
   </svg>
 )
 const MORE = "M3.6 8h.1M8 8h.1M12.4 8h.1"
-/** Number of pages that have a tab of their own on a phone. */
+/** Number of pages that have a tab in the navigation on a phone. */
 const TABS = 4
 
 const litRoute = (): string => {
@@ -56,7 +57,7 @@ const NavLink = ({ icon, page: { key, route, title } }: { readonly page: Page; r
   </a>
 )
 
-/** Shows the rows of one project, or of all. */
+/** Shows only the rows of one project, or those of all projects. */
 const show = (name: string) => {
   filter.value = name === "" ? "" : `${name}/`
   go(hrefTo(""))
@@ -155,7 +156,7 @@ const Tabs = () => {
   )
 }
 
-/** On a phone: the pages without a tab. */
+/** A menu of the pages without a tab, for phones. */
 const More = () => (
   <div class="page">
     <header class="top">
@@ -193,7 +194,7 @@ const Strip = () => {
   )
 }
 
-/** The page was admitted, but the daemon no longer knows it. */
+/** True if the page had access before, but the daemon now refuses it. */
 const isTaken = (): boolean => link.value.problem?.status === 401 && Api.isPaired()
 
 const Locked = () => (
@@ -226,7 +227,9 @@ const Toast = () =>
     </div>
   )
 
-/** Shows the number of waiting matters in the page's title and on the icon of an installed page. */
+/**
+ * Shows the number of items that need the user in the page's title, and on the icon if the page is installed as an app.
+ */
 const useCount = () => {
   const { "Needs you": you } = counts.value
   const { title } = pageOf(place.value.page)

@@ -1,4 +1,4 @@
-/** Pages: the list of all pages: route, title, key after `g`, icon, and position in the navigation. */
+/** Pages: the list of all pages, each with its route, title, key after `g`, icon, and position in the navigation. */
 import type { FunctionComponent } from "preact"
 import { Agent } from "./pages/Agent.tsx"
 import { Board } from "./pages/Board.tsx"
@@ -15,20 +15,20 @@ import { Timeline } from "./pages/Timeline.tsx"
 import { Tree } from "./pages/Tree.tsx"
 
 export interface PageProps {
-  /** The path after the route: `shop/builder`. */
+  /** The path after the page's route, such as `shop/builder`. */
   readonly rest: string
   readonly query: URLSearchParams
 }
 export interface Page {
   readonly route: string
   readonly title: string
-  /** The key that goes to the page after `g`; empty: none. */
+  /** The key after `g` that opens the page; empty if there is none. */
   readonly key: string
-  /** An SVG path in a box of 16 by 16. */
+  /** The icon: an SVG path in a box of 16 by 16. */
   readonly icon: string
-  /** True: the page is in the navigation. False: it is reached from a row. */
+  /** True if the navigation lists the page. False if the page is opened from a row. */
   readonly isListed: boolean
-  /** Route of the navigation entry to highlight; undefined: its own. */
+  /** Route of the navigation entry to highlight; undefined: the page's own entry. */
   readonly under?: string
   readonly component: FunctionComponent<PageProps>
 }

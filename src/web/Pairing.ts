@@ -1,17 +1,18 @@
 /**
- * Pairing: the page's key, and the proofs made with it: the page signs its requests, and the daemon proves its answers.
+ * Pairing: the page's key, and the proofs that are made with it. The page signs its requests, and the daemon proves
+ * that its answers are genuine.
  *
- * Guarantees: the key is stored where no script can read it, and is never sent. An answer without the daemon's proof is
- * rejected, even a single line of a stream. A request that acts is sent only once.
+ * Guarantees: the key is stored so that no script can read it, and is never sent. Every answer without the daemon's
+ * proof is rejected, and so is each unproven item of a stream. A request for an action is sent only once.
  */
 import * as Proof from "../domain/PageProof.ts"
 
 export interface Problem {
   readonly error: string
   readonly remedy: string
-  /** Status of the HTTP answer; 0: there was none. */
+  /** HTTP status of the answer; 0 if there was no answer. */
   readonly status: number
-  /** True: another program answers at the daemon's port. */
+  /** True if another program answers at the daemon's port. */
   readonly isForeign?: true
 }
 
@@ -71,7 +72,7 @@ const word = () => base64(crypto.getRandomValues(new Uint8Array(16)).buffer)
 
 const STORE = "pages"
 const KEY = "key"
-/** Runs a request on the browser's own store, which returns a key only as an object that can sign. */
+/** Runs a request on the browser's database. The database returns the key only as an object that can sign. */
 const kept = <A>(mode: IDBTransactionMode, act: (store: IDBObjectStore) => IDBRequest<A>) =>
   new Promise<A>((resolve, reject) => {
     const open = indexedDB.open("agentd", 1)
@@ -97,7 +98,7 @@ export const begin = async (): Promise<void> => {
   held = await kept("readonly", (store) => store.get(KEY) as IDBRequest<Held | undefined>).catch(() => undefined)
 }
 
-/** Options of every request: nothing between the page and the daemon may cache an answer or redirect it. */
+/** Options for every request, with which nothing between the page and the daemon may cache or redirect it. */
 const PLAIN = { cache: "no-store", credentials: "omit", redirect: "error" } as const
 
 const reached = async (path: string, init: RequestInit): Promise<Response> => {
@@ -116,14 +117,14 @@ const problemOf = (status: number, body: unknown): Problem => {
 }
 
 /**
- * Pairs the page by a link's code. The code itself is not sent, only its handle. The key comes back encrypted with the
- * code.
+ * Pairs the page by a link's code. The code itself is not sent, only a handle derived from it. The daemon returns the
+ * page's key, encrypted with the code.
  */
 export const claim = async (code: string): Promise<void> => {
   const own = await keyOf(bytesOf(code))
   const page = word()
   const body = JSON.stringify({ handle: await proof(own, Proof.text("handle")), page })
-  // with credentials, although there are none: otherwise the browser does not clear the data of this origin
+  // credentials are allowed, although there are none: otherwise the browser would not clear this origin's data
   const response = await reached("/access/claim", { method: "POST", body, credentials: "same-origin" })
   const answer: unknown = await response.json().catch(() => undefined)
   if (!response.ok) throw new Refused(problemOf(response.status, answer))
@@ -138,7 +139,7 @@ export const claim = async (code: string): Promise<void> => {
   await kept("readwrite", (store) => store.put(held, KEY))
 }
 
-/** Opens a session; the other side must first prove that it is the daemon. */
+/** Opens a session with the daemon, which must first prove that it is the daemon. */
 const hello = async ({ id, key }: Held): Promise<Session> => {
   const page = word()
   const response = await reached(`/access/hello?id=${id}&page=${page}`, {})
@@ -158,14 +159,16 @@ const sessionOf = (): Promise<Session> => {
 }
 
 export interface Answer {
-  /** The text of a complete answer; empty if the answer is a stream. */
+  /** The text of an answer that is complete; empty if the answer is a stream. */
   readonly text: string
   readonly bytes?: ArrayBuffer
-  /** The content-security-policy header of a file of the page. */
+  /** The Content-Security-Policy header, if the answer is a file of the page. */
   readonly policy: string
-  /** The body, if the answer is a stream. */
+  /** The body of the answer, if it is a stream. */
   readonly stream?: ReadableStream<Uint8Array<ArrayBuffer>>
-  /** The item without its proof; throws if it is not the daemon's next item. */
+  /**
+   * Checks and removes the proof of a stream's next item. Throws if the item is not the one that the daemon sent next.
+   */
   readonly item: (text: string) => Promise<string>
 }
 
@@ -176,7 +179,7 @@ export interface Question {
   readonly signal?: AbortSignal
 }
 
-/** Throws on a refusal, and on an answer without a valid proof. */
+/** Sends a signed request. Throws if the request is refused, or if the answer has no valid proof. */
 export const ask = async (path: string, question: Question = {}, isAgain = false): Promise<Answer> => {
   const { body = "", headers = {}, method = "GET", signal } = question
   const made = sessionOf()
@@ -195,7 +198,7 @@ export const ask = async (path: string, question: Question = {}, isAgain = false
   const proven = response.headers.get(Proof.PROOF)
   const policy = response.headers.get(Proof.POLICY) ?? ""
   const proves = async (hash: string) => proven === (await proof(key, Proof.answerText(n, status, hash, policy)))
-  /** Ends the session: the next request opens a new one. */
+  /** Ends the session, so that the next request opens a new one. Returns the error to throw. */
   const lost = (problem: Problem) => {
     if (session === made) session = undefined
     return new Refused(problem)

@@ -1,7 +1,7 @@
 /**
- * Palette: the dialog that goes to anything by a few letters of its name, and the list of keys.
+ * Palette: a dialog that opens any page or row by a few letters of its name, and a dialog that lists the keys.
  *
- * Guarantees: the field has the focus before it is painted, so that the first letter is not taken as a command.
+ * Guarantees: the input field has the focus before it is painted, so that the first letter is not taken as a command.
  */
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef } from "preact/hooks"
@@ -13,7 +13,7 @@ import { rows } from "./BoardStore.ts"
 import { flip } from "./Theme.ts"
 import { Glyph, Kbd } from "./Ui.tsx"
 
-/** The open dialog; empty: none. */
+/** The open dialog; empty if none is open. */
 export const dialog = signal<"" | "palette" | "help">("")
 export const close = (): void => {
   dialog.value = ""
@@ -44,7 +44,7 @@ const entries = (): ReadonlyArray<Entry> => [
   { text: "Light or dark", note: "theme", run: flip }
 ]
 
-/** 0 if a part of the text begins with the word, 1 if the text contains the word, otherwise 2. */
+/** How well a word matches a text. 0: it begins a part of the text; 1: it is inside the text; 2: no match. */
 const rank = (text: string, word: string | undefined): number => {
   const lower = text.toLowerCase()
   if (word === undefined || lower.split(/[/\s#]/).some((part) => part.startsWith(word))) return 0

@@ -1,14 +1,14 @@
 /**
- * RefreshTimer: tells an open page when to ask the daemon again: after the board has changed, but not more often than a user
- * can read.
+ * RefreshTimer: tells an open page when to request its data again: after the board has changed, but not faster than a
+ * user can read.
  */
 import { useEffect, useState } from "preact/hooks"
 import { changed } from "./BoardStore.ts"
 
-/** Minimum time between two requests, ms. */
+/** Minimum time between two requests, in ms. */
 const REST = 700
 
-/** A number that increases when something has changed. */
+/** A counter that increases when the board has changed, but at most once per `rest` ms. */
 export const useNews = (rest = REST): number => {
   const [news, setNews] = useState(0)
   useEffect(() => {

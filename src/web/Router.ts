@@ -1,13 +1,13 @@
 /**
- * Router: the current place, as in the address after `#`: `#/agent/shop/builder?rune=7`. A hash never reaches the
- * server, so one document serves every place, even without the network.
+ * Router: reads and changes the current page in the address after `#`, such as `#/agent/shop/builder?rune=7`. This part
+ * of the address is never sent to the server, so one document serves all pages, even without the network.
  */
 import { signal } from "@preact/signals"
 import { attempt } from "../config/Attempt.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 
 export interface Place {
-  /** The page's route; empty: the board. */
+  /** The page's route; empty for the board. */
   readonly page: string
   /** The path after the route, decoded. */
   readonly rest: string
@@ -29,7 +29,7 @@ export const go = (href: string): void => {
   if (location.hash !== href) location.hash = href
 }
 
-/** Replaces the query of the current place, without a new entry in the browser's history. */
+/** Replaces the query in the current address, without a new entry in the browser's history. */
 export const amend = (query: URLSearchParams): void => {
   const [path = ""] = location.hash.split("?", 1)
   const text = query.toString()
@@ -37,7 +37,7 @@ export const amend = (query: URLSearchParams): void => {
   place.value = parse(location.hash)
 }
 
-/** The address of a page: `#/agent/shop/builder` for `agent` and `shop/builder`. */
+/** The address of a page, such as `#/agent/shop/builder` for `agent` and `shop/builder`. */
 export const hrefTo = (page: string, rest = ""): string =>
   `#/${[page, ...(rest === "" ? [] : rest.split("/").map(encodeURIComponent))].join("/")}`
 

@@ -1,12 +1,13 @@
 /**
- * RowWindow: the loaded rows of a long list by their positions, and which rows to request next. Pure.
+ * RowWindow: stores the loaded rows of a long list by position, and decides which rows to request next. Pure.
  *
- * Guarantees: only rows in sight are requested, so that fast scrolling requests nothing. The newest request goes first.
- * Rows far out of sight are dropped. Rows whose positions have changed are requested again.
+ * Guarantees: only visible rows are requested, so fast scrolling does not request the rows that it skips. The newest
+ * request goes first. Rows far from the visible part are dropped. If the positions of rows have changed, all rows are
+ * requested again.
  */
-/** Number of positions per request. */
+/** Number of rows per request. */
 export const SIZE = 200
-/** Maximum number of requests under way. */
+/** Maximum number of concurrent requests. */
 const AT_ONCE = 2
 /** Approximate maximum number of rows in memory. */
 const KEPT = 4_000
@@ -18,7 +19,7 @@ export interface Placed {
 
 export class RowWindow<Row extends Placed> {
   readonly rows = new Map<number, Row>()
-  /** By block: the position up to which the block was requested. The last block grows. */
+  /** By block: the end position of the rows that were requested. The last block grows as rows are added. */
   private readonly asked = new Map<number, number>()
   private readonly under = new Set<number>()
   private sight: readonly [first: number, last: number] = [0, 0]
@@ -27,7 +28,7 @@ export class RowWindow<Row extends Placed> {
     this.sight = [first, last]
   }
 
-  /** The next block to request, which counts as under way from now on; undefined: none. */
+  /** The next block of rows to request, which is then recorded as requested; undefined if no request is needed. */
   ask(total: number): number | undefined {
     if (this.under.size >= AT_ONCE) return undefined
     const [first, last] = this.sight
@@ -47,7 +48,7 @@ export class RowWindow<Row extends Placed> {
     return true
   }
 
-  /** Stores the rows of an answer to the request for that block, or the newest rows. */
+  /** Stores the rows that were received for a block; without `block`, stores the newest rows. */
   take(rows: ReadonlyArray<Row>, block?: number): void {
     if (block !== undefined) this.under.delete(block)
     if (rows.some(({ eventId, place }) => (this.rows.get(place)?.eventId ?? eventId) !== eventId)) {

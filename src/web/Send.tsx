@@ -1,7 +1,8 @@
 /**
- * Send: sends a message to an agent: when it is free, at the next safe boundary, or now.
+ * Send: a form that sends a message to an agent, to be delivered when the agent is free, at the next safe boundary, or
+ * at once.
  *
- * Guarantees: a text that was not accepted stays in its box.
+ * Guarantees: if the daemon does not accept a message, its text stays in the input field.
  */
 import { signal } from "@preact/signals"
 import { useState } from "preact/hooks"
@@ -15,13 +16,13 @@ export const WAYS = {
 } as const
 export type Way = keyof typeof WAYS
 
-/** Unsent texts by the agent's name: they are kept when a user leaves the page. */
+/** Unsent messages by the agent's name. They are kept when the user leaves the page. */
 const drafts = signal<Readonly<Record<string, string>>>({})
 const note = (name: string, text: string) => {
   drafts.value = { ...drafts.peek(), [name]: text }
 }
 
-/** The delivery and the text of a typed message: `>` steers, `!` is urgent, as on the terminal. Pure. */
+/** Splits typed text into delivery and message: `>` steers, `!` is urgent, as on the terminal. Pure. */
 export const readWay = (typed: string, way: Way): { readonly how: Way; readonly text: string } => {
   if (typed.startsWith(">")) return { how: "steer", text: typed.slice(1).trim() }
   if (typed.startsWith("!")) return { how: "urgent", text: typed.slice(1).trim() }

@@ -1,18 +1,18 @@
 /**
- * SharedStream: one stream for all pages of a browser. One page listens and forwards to the others, because a browser opens
- * only six connections to a daemon, and a stream occupies one.
+ * SharedStream: shares one stream between all open pages of a browser. One page listens and forwards the values to the
+ * others, because a browser opens only six connections to a daemon, and a stream occupies one of them.
  *
- * Guarantees: when the listening page is closed, or the browser puts it to sleep, another page takes over. A new page
- * first receives everything that is known. If a page is visible, a daemon that is back is found at once.
+ * Guarantees: when the listening page is closed, or the browser suspends it, another page takes over. A new page first
+ * receives all data that has already arrived. If any page is visible, it notices at once when the daemon is back.
  */
 import * as Api from "./Api.ts"
 
 const NAME = "agentd-board"
-/** Interval at which a visible page requests another connection attempt, ms. */
+/** Interval in ms at which a visible page requests another connection attempt. */
 const AGAIN = 1_000
-/** Interval at which a visible page asks whether the listening page is awake, ms. */
+/** Interval in ms at which a visible page asks whether the listening page is awake. */
 const ASKS = 5_000
-/** After this many unanswered questions the listening page counts as asleep. */
+/** Number of unanswered questions after which the listening page counts as asleep. */
 const UNANSWERED = 3
 
 type Message<A> =
@@ -27,17 +27,19 @@ type Message<A> =
 export interface Options<A> {
   readonly path: string
   readonly listener: Api.Listener<A>
-  /** Everything that was received so far, as the first value for a new page. */
+  /** All data that has been received so far. It becomes the first value for a new page. */
   readonly whole: () => A
 }
 
 const isInSight = () => document.visibilityState === "visible"
 
-/** Lets one page listen at a time; when it is closed, the next page listens. */
+/** Lets one page listen at a time. When that page is closed, the next one listens. */
 const turns = (lead: (until: AbortSignal) => Promise<void>, lost: () => void) => {
   let waiting = new AbortController()
   let takes = false
-  /** Waits for the lock, then listens. False: another page has taken over, or this page should take over. */
+  /**
+   * Waits for the lock, then listens. Returns false if another page has taken the lock, or if this page should take it.
+   */
   const turn = async (options: LockOptions): Promise<boolean> => {
     const ends = new AbortController()
     try {
@@ -48,7 +50,7 @@ const turns = (lead: (until: AbortSignal) => Promise<void>, lost: () => void) =>
       return true
     } catch (error) {
       if (error instanceof DOMException && error.name === "AbortError") return false
-      // a page without locks (the browser stores nothing for this origin) listens for itself
+      // if locks are not available because the browser stores nothing for this origin, this page opens its own stream
       await lead(new AbortController().signal)
       return true
     } finally {
@@ -65,7 +67,7 @@ const turns = (lead: (until: AbortSignal) => Promise<void>, lost: () => void) =>
   }
   void run()
   return {
-    /** Takes the lock from a page that sleeps. */
+    /** Takes the lock away from a page that is asleep. */
     takeOver: () => {
       takes = true
       waiting.abort()
@@ -73,18 +75,18 @@ const turns = (lead: (until: AbortSignal) => Promise<void>, lost: () => void) =>
   }
 }
 
-/** Listens while the page is open. */
+/** Listens to the shared stream while the page is open. */
 export const listen = <A>({ listener, path, whole }: Options<A>): void => {
-  // without locks (an origin other than https or loopback) each page listens for itself
+  // without locks (an origin other than https or loopback), each page opens its own stream
   if (!("locks" in navigator)) return void Api.listen<A>(path, listener, new AbortController().signal, false)
   const page = crypto.randomUUID()
   const others = new BroadcastChannel(NAME)
   const tell = (message: Message<A>) => others.postMessage(message)
   let leads = false
   let unanswered = 0
-  /** True: the rows here are complete. False between a reconnection and the first value. */
+  /** True if this page's rows are complete. False between a reconnection and the first value. */
   let isWhole = false
-  /** The problem of the connection; null: connected. Undefined: not known yet. */
+  /** The connection's problem; null if connected; undefined if not known yet. */
   let problem: Api.Problem | null | undefined
   let asking: ReturnType<typeof setInterval> | undefined
 
@@ -103,7 +105,7 @@ export const listen = <A>({ listener, path, whole }: Options<A>): void => {
     if (!leads || problem === undefined) return
     if (problem !== null) return tell({ is: "down", problem, to })
     tell({ is: "up", to })
-    // if the rows are not complete yet, the first value that arrives is also the new page's first
+    // if the rows are not complete yet, wait: the next value of the stream will also be the new page's first value
     if (isWhole) tell({ is: "heard", value: whole(), id: 0, to })
   }
   others.addEventListener("message", ({ data }: MessageEvent<Message<A>>) => {

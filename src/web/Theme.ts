@@ -1,4 +1,4 @@
-/** Theme: light, dark, or as in the system's settings. */
+/** Theme: the page's colours: light, dark, or as set in the system. */
 import { effect, signal } from "@preact/signals"
 
 const KEY = "agentd-theme"

@@ -1,9 +1,9 @@
 /**
- * Ui: small components that all pages share: glyphs, status words, money, ages, bars, lists, and pages that are empty
- * or were refused.
+ * Ui: small components that all pages share: symbols, status words, amounts of money, ages, bars, lists, and the pages
+ * for missing or refused data.
  *
- * Guarantees: each status word has its own shape as well as its colour, so that nothing depends on colour. Foreign text
- * is shown as text.
+ * Guarantees: each status word has a shape as well as a colour, so that users need not distinguish colours. Text from
+ * outside is shown as plain text.
  */
 import type { ComponentChildren, JSX } from "preact"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
@@ -67,12 +67,12 @@ export const Glyph = ({ size = 16, word }: { readonly word: Word; readonly size?
   </svg>
 )
 
-/** The status word with its time: `retrying in 8 s`. */
+/** A row's status word with its time, such as `retrying in 8 s`. */
 export const Phrase = ({ row }: { readonly row: Pick<BoardRow, "word" | "until" | "reason"> }) => (
   <span class={`phrase c-${LOOKS[row.word].colour}`}>{phrase(row, row.until === null ? 0 : now.value)}</span>
 )
 
-/** The header of a page about one row: the link back, the row's name, and its status word. */
+/** The header of a page about one row: a link back, the row's name, and its status word. */
 export const RowTitle = ({ row }: { readonly row: BoardRow }) => (
   <>
     <a href={hrefTo("")} class="back" aria-label="Board">
@@ -87,7 +87,7 @@ export const RowTitle = ({ row }: { readonly row: BoardRow }) => (
   </>
 )
 
-/** Updates itself; nothing around it is rendered again. */
+/** The time since a moment. When it changes, nothing else is rendered again. */
 export const Since = ({ at }: { readonly at: number }) =>
   at === 0 ? (
     <span class="num faint" />
@@ -104,16 +104,16 @@ export const Clock = ({ at }: { readonly at: number }) =>
     </time>
   )
 
-/** Groups thousands with thin spaces; Intl would cost 20 ms at its first use. */
+/** A number with thin spaces between groups of thousands. Intl is not used, because its first use costs 20 ms. */
 export const grouped = (n: number): string => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, "\u202f")
-/** A number in short form: `122 k`, `1.4 M`. */
+/** A number in short form, such as `122 k` or `1.4 M`. */
 export const big = (n: number): string =>
   n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${Math.round(n / 1e3)} k` : String(Math.round(n))
-/** An amount in USD without its sign; empty for zero. */
+/** An amount in USD without the currency sign; empty for zero. */
 export const usd = (n: number): string =>
   n === 0 ? "" : n < 0.01 ? "<0.01" : n < 100 ? n.toFixed(2) : String(Math.round(n))
 
-/** A part of a whole as a bar, with a label for screen readers. */
+/** A bar that shows a fraction, with a label for screen readers. */
 export const Bar = ({
   label,
   part,
@@ -137,10 +137,10 @@ export const Context = ({ context, wide }: { readonly context: BoardRow["context
   return <Bar part={part} label={`${Math.round(part * 100)} % of the context is used`} {...(wide ? { wide } : {})} />
 }
 
-/** Maximum number of dots. If more errors are allowed, a number is shown instead. */
+/** Maximum number of dots. If more errors are allowed, numbers are shown instead. */
 const MAX_PIPS = 5
 
-/** Consecutive errors, with a dot for each one that is allowed. */
+/** The number of consecutive errors, shown as filled dots; there is one dot for each error that is allowed. */
 export const Errors = ({ errors }: { readonly errors: BoardRow["errors"] }) => {
   if (errors === null || errors.inRow === 0) return <span class="pips" />
   const label = `${errors.inRow} of ${errors.maxInRow} errors in a row`
@@ -161,7 +161,7 @@ export const Errors = ({ errors }: { readonly errors: BoardRow["errors"] }) => {
 
 export const Kbd = ({ children }: { readonly children: ComponentChildren }) => <kbd aria-hidden="true">{children}</kbd>
 
-/** A command to type; a click copies it. */
+/** A command that the user can type. A click copies it. */
 export const Command = ({ children }: { readonly children: string }) => (
   <button
     type="button"
@@ -176,7 +176,7 @@ export const Command = ({ children }: { readonly children: string }) => (
   </button>
 )
 
-/** A page without data; it says what to type. */
+/** A page without data. It says which command to type. */
 export const Empty = ({ children, title }: { readonly title: string; readonly children?: ComponentChildren }) => (
   <div class="empty">
     <p class="empty-title">{title}</p>
@@ -184,7 +184,7 @@ export const Empty = ({ children, title }: { readonly title: string; readonly ch
   </div>
 )
 
-/** A page whose request was refused: the error and the remedy. */
+/** A page whose request was refused. It shows the error and the remedy. */
 export const Failed = ({ problem }: { readonly problem: Problem }) => (
   <div class="empty" role="alert">
     <Glyph word="failed" size={20} />
@@ -193,14 +193,14 @@ export const Failed = ({ problem }: { readonly problem: Problem }) => (
   </div>
 )
 
-/** A page that shows only its name and the link back: its data is loading, or was refused. */
+/** A page that shows only its title and the link back, while its data is loading or was refused. */
 export const Bare = ({
   back,
   children,
   title
 }: {
   readonly title: string
-  /** Route of the page that the link back leads to; empty: the board; undefined: no link back. */
+  /** Route to which the link back leads; empty: the board; undefined: there is no link back. */
   readonly back?: string
   readonly children: ComponentChildren
 }) => (
@@ -228,7 +228,10 @@ export const Loading = () =>
     <div class="skeleton" role="status" aria-label="Loading" />
   )
 
-/** The page for a row that the board does not have. `says`: the reason, shown when the whole board has arrived. */
+/**
+ * A page for a row that the board does not contain. `says`: the reason, which is shown when the whole board has
+ * arrived.
+ */
 export const NoRow = ({ name, says }: { readonly name: string; readonly says: string }) => (
   <Bare title={name} back="">
     {isWhole.value ? (
@@ -243,7 +246,7 @@ export const NoRow = ({ name, says }: { readonly name: string; readonly says: st
   </Bare>
 )
 
-/** Renders **bold** and `code`, nothing more: what an agent says is text. */
+/** Renders **bold** and `code`, but no other markup, because an agent's text is not trusted. */
 export const rich = (text: string) =>
   text
     .split(/(\*\*[^*\n]+\*\*|`[^`\n]+`)/)
@@ -276,12 +279,12 @@ interface VirtualProps {
   readonly heightOf: (index: number) => number
   readonly children: (index: number) => ComponentChildren
   readonly label: string
-  /** Index of the row that must be in sight. */
+  /** Index of the row to scroll to, so that it is visible. */
   readonly to?: number
 }
-/** Number of rows outside the visible part that are rendered, too. */
+/** Number of rows above and below the visible part that are also rendered. */
 const MORE = 6
-/** A list is rendered again after each scroll of this many pixels. */
+/** Scroll distance in px after which a list is rendered again. */
 const STEP = 204
 
 const placesOf = ({ count, heightOf }: VirtualProps): Float64Array => {
@@ -300,7 +303,7 @@ const rowAt = (tops: Float64Array, y: number): number => {
   return low
 }
 
-/** The visible part of a box, in whole steps, so that a list is rendered again only that often. */
+/** The visible part of a scroll box, rounded to steps, so that a list is rendered again only once per step. */
 export const useView = (step: number) => {
   const [view, setView] = useState({ top: 0, height: 900 })
   const read = ({ clientHeight, scrollTop }: HTMLElement) => {
@@ -349,7 +352,7 @@ export const Virtual = (props: VirtualProps) => {
 
 const phone = matchMedia("(max-width: 720px)")
 export const isPhone = (): boolean => phone.matches
-/** Whether the page is as small as a phone's; updated when that changes. */
+/** True if the page is as small as on a phone; updated when that changes. */
 export const usePhone = (): boolean => {
   const [is, set] = useState(phone.matches)
   useEffect(() => {

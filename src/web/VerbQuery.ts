@@ -1,8 +1,8 @@
 /**
- * VerbQuery: answers of verbs, as pages show them.
+ * VerbQuery: requests the replies of verbs for pages, and caches them.
  *
- * Guarantees: the old answer stays until the new one arrives, so that nothing jumps, and an error clears nothing. A
- * late answer to an earlier request is ignored.
+ * Guarantees: the old reply stays until the new one arrives, so that the page does not jump, and an error clears
+ * nothing. A late reply to an earlier request is ignored.
  */
 import { signal, type Signal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
@@ -11,7 +11,7 @@ import { link } from "./BoardStore.ts"
 
 export interface Answer<A> {
   readonly value?: A
-  /** Problem of the newest request. */
+  /** The problem of the newest request, if it failed. */
   readonly problem?: Api.Problem
 }
 
@@ -28,7 +28,7 @@ const slot = <A>(key: string): Signal<Answer<A>> => {
   return held as Signal<Answer<A>>
 }
 
-/** Sends a request and stores its answer under the key. */
+/** Sends a request, and stores its reply under the key. */
 export const ask = async <A>(key: string, question: () => Promise<A>): Promise<void> => {
   const turn = ++count
   asked.set(key, turn)
@@ -44,7 +44,7 @@ export const ask = async <A>(key: string, question: () => Promise<A>): Promise<v
 }
 
 /**
- * The answer of a verb. It is requested again whenever `when` changes, and when the connection to the daemon is
+ * The reply of a verb. The verb is called again whenever `when` changes, and when the connection to the daemon is
  * restored.
  */
 export const useAnswer = <A>(verb: string, payload: object, when: unknown = 0): Answer<A> => {

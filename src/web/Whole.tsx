@@ -1,14 +1,14 @@
 /**
- * Whole: tracks whether a user has seen all of a text that they decide about.
+ * Whole: tracks whether a user has seen the whole of a text before deciding about it.
  *
- * Guarantees: a text counts as read only after its beginning and its end were on the screen, with nothing covering
- * them. Until then the approve button says so, and scrolls on in the text instead.
+ * Guarantees: a text counts as read only after its beginning and its end were visible on the screen. Until then, the
+ * approve button says that the text must be read first, and scrolls the text further instead of approving.
  */
 import type { ComponentChildren } from "preact"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { Kbd } from "./Ui.tsx"
 
-/** The part of the page in which an element can be seen: inside all scroll boxes, above the element after it. */
+/** The part of the page in which an element is visible: inside all scroll boxes, and above the next element. */
 const windowOf = (element: Element): { readonly top: number; readonly bottom: number } => {
   const next = element.nextElementSibling?.getBoundingClientRect()
   let [top, bottom] = [0, Math.min(innerHeight, next === undefined || next.height === 0 ? innerHeight : next.top)]
@@ -22,14 +22,14 @@ const windowOf = (element: Element): { readonly top: number; readonly bottom: nu
 }
 
 export interface Read {
-  /** The element around the text, directly before the buttons that decide. */
+  /** The element that contains the text, directly before the buttons for the decision. */
   readonly box: preact.RefObject<HTMLDivElement | null>
   readonly isWhole: boolean
-  /** Scrolls to more of the text. */
+  /** Scrolls further down in the text. */
   readonly goOn: () => void
 }
 
-/** Tracks whether the text was read. `shown`: identifies the text; undefined: there is none yet. */
+/** Tracks whether a text was read. `shown`: identifies the text; undefined if there is no text yet. */
 export const useWhole = (shown: string | undefined): Read => {
   const box = useRef<HTMLDivElement>(null)
   const [whole, setWhole] = useState<string | undefined>(undefined)

@@ -1,10 +1,10 @@
-/** WhyStory: sentences that explain how an agent reached its state, oldest first, and what a user can do. */
+/** WhyStory: sentences that explain how an agent got into its state, oldest first, and how the user can react. */
 import type { WhyReply } from "../board/DaemonMessages.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { useAnswer } from "./VerbQuery.ts"
 import { Clock, Command } from "./Ui.tsx"
 
-/** Commands of a row that can be run as they are. */
+/** The commands of a row that can be run without changes. */
 export const Remedies = ({ commands }: Pick<BoardRow, "commands">) =>
   commands.length === 0 ? null : (
     <ul class="remedies">

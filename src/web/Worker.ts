@@ -1,14 +1,14 @@
 /**
- * Worker: installs the page's service worker, and the files that it serves: only files that the daemon has proven. So a
- * page that is loaded while another program is at the daemon's port is still agentd's page.
+ * Worker: installs the page's service worker, and caches the files that the worker serves. Only files with the daemon's
+ * proof are cached. So even if another program occupies the daemon's port, loading the page gives agentd's own page.
  *
- * Guarantees: the worker is registered while the daemon answers, by the tag of its content as the daemon proved it. A
- * worker that this page did not register is removed as soon as it is seen, and reported to the daemon.
+ * Guarantees: the worker is registered only while the daemon answers, with a tag of its content that the daemon has
+ * proven. A worker that this page did not register is removed when it is found, and reported to the daemon.
  */
 import * as Api from "./Api.ts"
 
 const CACHE = "shell"
-/** Cache key for the tag of the cached page. */
+/** Cache key under which the cached page's tag is stored. */
 const BUILD = "/build"
 const FILES: { readonly [path: string]: string } = {
   "/": "text/html; charset=utf-8",
@@ -17,10 +17,10 @@ const FILES: { readonly [path: string]: string } = {
   "/page/icon.svg": "image/svg+xml",
   "/page/manifest.webmanifest": "application/manifest+json"
 }
-/** Maximum age of a page, in ms, that may be reloaded automatically. */
+/** Maximum time in ms since the page was loaded during which it may be reloaded automatically. */
 const JUST_BEGUN = 10_000
 
-/** Caches the daemon's page; true: another version was cached before. */
+/** Caches the daemon's page. Returns true if another version was cached before. */
 const fill = async (build: string): Promise<boolean> => {
   const cache = await caches.open(CACHE)
   const kept = await (await cache.match(BUILD))?.text()
@@ -30,7 +30,7 @@ const fill = async (build: string): Promise<boolean> => {
   )
   for (const [path, file] of files) await cache.put(path, file)
   await cache.put(BUILD, new Response(build))
-  // caches of earlier versions
+  // delete the caches of earlier versions
   for (const name of await caches.keys()) if (name !== CACHE) await caches.delete(name)
   return kept !== undefined
 }
@@ -46,7 +46,7 @@ const found = async (registration: ServiceWorkerRegistration) => {
   await Api.tellWorkers([...foreign])
 }
 
-/** Removes foreign workers: those with another scope or another script. */
+/** Removes foreign service workers: those with another scope or another script. */
 const watch = async (): Promise<void> => {
   const own = new URL("/worker.js", location.origin).href
   for (const one of await navigator.serviceWorker.getRegistrations()) {
@@ -57,7 +57,10 @@ const watch = async (): Promise<void> => {
 
 const urlOf = (tag: string): string => new URL(`/worker.js?tag=${tag}`, location.origin).href
 
-/** Checks a worker that is being installed. It is ours only if the daemon has a new worker, and it is that one. */
+/**
+ * Checks a service worker that is being installed, and removes it unless it is the daemon's current worker and was not
+ * active before.
+ */
 const check = async (own: ServiceWorkerRegistration): Promise<void> => {
   const ours = await Api.me().then(
     ({ worker }) => urlOf(worker),
@@ -68,8 +71,8 @@ const check = async (own: ServiceWorkerRegistration): Promise<void> => {
 }
 
 /**
- * Ensures that this page can be loaded while the daemon does not answer, and that no other program's page takes its
- * place.
+ * Ensures that this page can be loaded while the daemon does not answer, and that another program's page cannot replace
+ * it.
  */
 export const keep = async ({ build, worker }: Api.Me): Promise<void> => {
   if (!("serviceWorker" in navigator) || worker === "") return
@@ -81,12 +84,13 @@ export const keep = async ({ build, worker }: Api.Me): Promise<void> => {
     if (before === undefined || !scripts(before).includes(urlOf(worker)))
       await navigator.serviceWorker.register(urlOf(worker), { updateViaCache: "all" })
     const own = await navigator.serviceWorker.ready
-    // a worker that is installed later comes from whatever program is at the port
+    // a worker that is installed later comes from any program that has the port, so check it
     if (!isKnown) own.addEventListener("updatefound", () => void check(own).catch(() => undefined))
     isKnown = true
     if (isAnother && performance.now() < JUST_BEGUN) location.reload()
   } catch {
-    // without a service worker (no storage, an origin other than https or loopback) the page loads only from the daemon
+    // without service workers (no storage, or an origin other than https or loopback), the page is always loaded from
+    // the daemon
     return
   }
 }
