@@ -1,8 +1,8 @@
 /**
  * Api: the page's connection to the daemon: the verbs, and streams that reconnect.
  *
- * Guarantees: every request and answer is proven (`Pairing`). A link's code is removed from the address before it is
- * used. A broken stream is retried for ever, and the page shows since when it is broken.
+ * Guarantees: every request and answer carries a proof (`Pairing`). The code of a link is removed from the browser's
+ * address bar before it is used. A broken stream is retried for ever, and the page shows how long it has been broken.
  */
 import type { InitialBoard } from "../domain/InitialBoard.ts"
 import * as Pairing from "./Pairing.ts"

@@ -1,6 +1,6 @@
 /**
- * List: keyboard navigation in a short list: keys move the selection, `Enter` opens the entry, and `Esc` goes back to
- * the board.
+ * List: keyboard navigation in a short list. Keys move the selection and open the selected entry. `Esc` first removes
+ * the selection, then goes back to the board.
  */
 import { useEffect, useState } from "preact/hooks"
 import { useKeys } from "./KeyMap.ts"

@@ -1,8 +1,8 @@
 /**
- * Agent: an agent's conversation, live, or its changes. Next to it are why it is in its state, its state machine, its
- * spending and its runs.
+ * Agent: shows an agent's live conversation, or the changes that the agent has made. A side panel explains the agent's
+ * state, and shows its state machine, its spending and its runs.
  *
- * Guarantees: the end of the conversation stays in sight as it grows, unless a user has scrolled up.
+ * Guarantees: the end of the conversation stays visible as it grows, unless the user has scrolled up.
  */
 import { signal, useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
@@ -42,7 +42,9 @@ import {
   usd
 } from "../Ui.tsx"
 
-/** Number of runes to load at first; each step back multiplies it by four. */
+/**
+ * Number of newest runes to load at first. Each time the user asks for older ones, the number is multiplied by four.
+ */
 const TAIL = 600
 const MOST = 10_000
 
@@ -55,7 +57,7 @@ interface Heard {
   readonly problem?: Api.Problem
 }
 
-/** The agent's newest runes, then later ones as they arrive. */
+/** Loads the agent's newest runes, then adds later ones as they arrive. */
 const useTalk = (name: string, tail: number): Heard => {
   const heard = useSignal<Heard>({ items: [], runs: [], isThere: false, count: 0 })
   useEffect(() => {
@@ -266,7 +268,7 @@ const Rail = ({ heard, row }: { readonly row: BoardRow; readonly heard: Heard })
   )
 }
 
-/** The conversation counts as scrolled to its end within this distance, px. */
+/** Distance in px from the end of the conversation within which it counts as scrolled to the end. */
 const NEAR = 60
 
 const Conversation = ({

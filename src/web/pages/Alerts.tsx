@@ -1,6 +1,6 @@
 /**
- * Alerts: the alerts, where each was sent, and the command that helps. An alert that could not be sent shows when it is
- * retried.
+ * Alerts: lists the alerts, to whom each was sent, and the command that helps. If an alert could not be sent, the time
+ * of the next attempt is shown.
  */
 import type { AlertRow } from "../../domain/AlertMessages.ts"
 import { span } from "../../domain/StatusWords.ts"

@@ -1,8 +1,9 @@
 /**
- * Board: everything that runs, grouped by who acts next. Next to the list, a panel shows why the chosen row is in its
- * state.
+ * Board: lists everything that runs, grouped by who must act next. A panel next to the list explains the state of the
+ * selected row.
  *
- * Guarantees: rows do not move while a user points at them. Of a thousand rows only those in sight are rendered.
+ * Guarantees: rows do not move while the mouse pointer is over them. However many rows there are, only the visible ones
+ * are rendered.
  */
 import { useComputed } from "@preact/signals"
 import { Fragment } from "preact"
@@ -32,7 +33,7 @@ import {
   Virtual
 } from "../Ui.tsx"
 
-/** The minimum width at which a panel shows the chosen row. */
+/** Matches windows that are wide enough for the panel with the selected row. */
 const WIDE = matchMedia("(min-width: 1200px)")
 const KINDS: { readonly [kind in BoardRow["kind"]]: string } = {
   agent: "",
@@ -43,7 +44,7 @@ const KINDS: { readonly [kind in BoardRow["kind"]]: string } = {
   matter: ""
 }
 
-/** The page that a row opens: its request, if it needs a user; otherwise its own page. */
+/** The address to which a row leads: its request, if the row needs a user; otherwise the row's own page. */
 const hrefFrom = (row: BoardRow): string =>
   row.word === "needs you" ? hrefTo("needs", row.asks[0] ?? row.id) : hrefOf(row)
 
@@ -267,7 +268,7 @@ const Filter = ({ input }: { readonly input: preact.RefObject<HTMLInputElement |
 
 const chosen = (): BoardRow | undefined => (cursor.peek() === undefined ? undefined : rows.get(cursor.peek()!)?.peek())
 
-/** Handles the keys that move in the list; false: another key. */
+/** Handles the keys that move the selection in the list. Returns false for all other keys. */
 const move = (is: string): boolean => {
   const by = { down: 1, up: -1, first: -Infinity, last: Infinity }[is]
   if (by === undefined) return false

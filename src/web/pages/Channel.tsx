@@ -1,9 +1,9 @@
 /**
- * Channel: one channel: who has the floor and how long the silence can still last, the posts, and the queue. A user can
- * post at any time.
+ * Channel: shows one channel: which agent has the floor, how much longer it may be silent, the posts, and the queue. A
+ * user can post at any time.
  *
- * Guarantees: a text that was not accepted stays in its box. The end of the posts stays in sight, unless a user has
- * scrolled up.
+ * Guarantees: if the daemon does not accept a post, its text stays in the input field. The newest post stays visible,
+ * unless the user has scrolled up.
  */
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { ChannelInfo, ChannelPost, ChannelView, SeatInfo } from "../../domain/ChannelMessages.ts"
@@ -31,7 +31,7 @@ const ORDERS: { readonly [order in ChannelView["channel"]["order"]]: string } = 
   manual: "as you decide"
 }
 
-/** The time that is left before silence ends the turn, as a ring. */
+/** A ring that shows the time left before the agent's turn ends because of silence. */
 const Ring = ({ of, until }: { readonly until: number; readonly of: number }) => {
   const left = until - now.value
   const part = Math.max(0, Math.min(1, left / of))
@@ -115,7 +115,7 @@ const Post = ({ post: { at, from, kind, text } }: { readonly post: ChannelPost }
     </article>
   )
 
-/** The posts. If the list is scrolled to its end, it stays there. */
+/** The list of posts. If it is scrolled to its end, it follows new posts. */
 const Talk = ({ posts }: { readonly posts: ReadonlyArray<ChannelPost> }) => {
   const box = useRef<HTMLDivElement>(null)
   const isAtEnd = useRef(true)

@@ -1,4 +1,4 @@
-/** Channels: the channels in which agents take turns; those that need a user come first. */
+/** Channels: lists the channels in which agents take turns. Channels that need a user come first. */
 import type { ChannelInfo } from "../../domain/ChannelMessages.ts"
 import { rankOf } from "../../domain/StatusWords.ts"
 import { useList } from "../List.ts"

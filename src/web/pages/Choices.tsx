@@ -1,4 +1,7 @@
-/** Choices: an agent's questions, each answered by an option or by a text; the answers are sent together. */
+/**
+ * Choices: shows an agent's questions. The user answers each by choosing options or typing text, and all answers are
+ * sent together.
+ */
 import { useRef, useState } from "preact/hooks"
 import type { Question } from "../../runs/Question.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
@@ -19,7 +22,7 @@ interface Props {
 interface AskProps {
   readonly question: Question
   readonly chosen: ReadonlyArray<number>
-  /** True: this is the question that keys answer. */
+  /** True for the question that the number keys answer. */
   readonly isCurrent: boolean
   readonly pick: (option: number) => void
   readonly say: (text: string) => void
@@ -73,7 +76,7 @@ const Ask = ({ chosen, isCurrent, pick, question, say }: AskProps) => (
   </section>
 )
 
-/** The answer that chooses these options. */
+/** The answer for these selected options. */
 const numbers = (chosen: ReadonlyArray<number>): string => chosen.map((n) => n + 1).join(",")
 
 export const Choices = ({ asked, isSettled, next, questions, read }: Props) => {

@@ -1,8 +1,8 @@
 /**
- * Config: shows a changed config file, which is not in force until a user has seen what it would do.
+ * Config: shows a changed config file. The change is not in force until a user has seen its effects and approves it.
  *
- * Guarantees: a user trusts exactly the text that was shown, by its hash. If the file has changed since, the request
- * is refused.
+ * Guarantees: a user approves exactly the text that was shown, by its hash. If the file has changed since then, the
+ * approval is refused.
  */
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
@@ -17,7 +17,7 @@ import { now } from "../Time.ts"
 import { Approve, type Read, useWhole } from "../Whole.tsx"
 import { Command, Failed, Glyph, Kbd, Loading } from "../Ui.tsx"
 
-/** How long the change must be in sight before its key counts, ms. */
+/** Time in ms for which the change must be visible before its key is accepted. */
 const SEEN = 350
 
 const trust = async ({ config, hash, project }: ConfigChangeInfo): Promise<void> => {
@@ -75,7 +75,7 @@ const Decide = ({ read, value }: DecideProps) =>
   )
 
 interface WaitingProps extends DecideProps {
-  /** When the file was changed. */
+  /** Time at which the file was changed. */
   readonly since: number | undefined
 }
 /** A change that is pending or was put aside: its consequences, then its lines. */

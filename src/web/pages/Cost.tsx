@@ -1,6 +1,6 @@
 /**
- * Cost: spending of today against its limit, by day or hour and model, and by agent; and the share of the input that
- * came from a cache.
+ * Cost: shows today's spending and its limit, spending by model per day or hour, spending by agent, and how much of the
+ * input came from a cache.
  */
 import { useState } from "preact/hooks"
 import type { CostRow, LimitRow } from "../../board/CostMessages.ts"
@@ -16,7 +16,10 @@ import { CostChart, money, Spark } from "./CostChart.tsx"
 import { limitOf, Limits, todayOf, useLimits } from "./CostLimits.tsx"
 import { DAYS, type Line, linesOf, partsOf, slotsOf, type Span, spoken, sum, type Unit } from "../CostSums.ts"
 
-/** Below this share of cached input, the share is highlighted, because uncached input is expensive. */
+/**
+ * Fraction of the input that must come from a cache; below it, the figure is highlighted, because uncached input is
+ * expensive.
+ */
 const LOW = 0.6
 
 const Figure = ({ label, note, value }: { readonly label: string; readonly value: string; readonly note: string }) => (
@@ -26,7 +29,7 @@ const Figure = ({ label, note, value }: { readonly label: string; readonly value
   </p>
 )
 
-/** The unit with its limit: "USD of 60". */
+/** The unit with the limit, such as "USD of 60". */
 const ofLimit = (unit: string, limit: LimitRow | undefined): string =>
   limit === undefined ? unit : `${unit} of ${limitOf(limit.resource, limit.limit)}`
 
@@ -192,7 +195,7 @@ const Table = ({
   </table>
 )
 
-/** Sums by agent, model and slot. Sums by hour are loaded only when they are shown. */
+/** Loads the sums by agent, model and time slot. Sums by hour are loaded only when they are shown. */
 const useSums = (span: Span, news: number) => {
   const days = slotsOf("days", now.value)
   const hours = slotsOf("hours", now.value)

@@ -1,8 +1,8 @@
 /**
- * CostChart: bars of time slots, each split into parts. Own SVG: the daemon sends at most a few hundred sums, and a
- * chart library would be 22 kB.
+ * CostChart: draws a bar for each time slot, split into parts. The chart is drawn as SVG without a chart library,
+ * because there are at most a few hundred sums, and a library would add 22 kB.
  *
- * Guarantees: its text has the size of the text around it, however wide the chart is.
+ * Guarantees: the text in the chart has the size of the surrounding text, however wide the chart is.
  */
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { big, usd } from "../Ui.tsx"
@@ -10,7 +10,7 @@ import { type Slot, spoken, stepOf } from "../CostSums.ts"
 
 const H = 180
 const LEFT = 56
-/** Minimum width for the name of a slot, px. */
+/** Minimum width of a slot's name, in px. */
 const NAME = 56
 
 const useWidth = () => {
@@ -35,7 +35,7 @@ interface Props {
   readonly at: number
   readonly point: (n: number) => void
   readonly isMoney: boolean
-  /** The unit and the slots, for screen readers: "USD by day". */
+  /** The unit and the slots, for screen readers, such as "USD by day". */
   readonly label: string
 }
 

@@ -1,4 +1,4 @@
-/** CostLimits: how much of each limit is spent: limits of the configs, and usage windows of providers. */
+/** CostLimits: shows how much of each limit is used: spending limits in configs, and usage limits of providers. */
 import { useState } from "preact/hooks"
 import { isOver, usedWords } from "../../domain/UsageWindow.ts"
 import { span } from "../../domain/StatusWords.ts"
@@ -9,10 +9,10 @@ import { now } from "../Time.ts"
 import { Bar, big, usd } from "../Ui.tsx"
 
 const PERIODS = { day: "today", month: "this month", total: "in total" } as const
-/** Number of limits that are shown at first; a button shows the others. */
+/** Number of limits that are shown at first. A button shows all. */
 const FEW = 6
 
-/** The limit as it is written in the config: "60", "0.50". */
+/** The limit in the form in which it is written in the config, such as "60" or "0.50". */
 export const limitOf = (resource: LimitRow["resource"], value: number): string =>
   resource === "usd" && Number.isInteger(value) ? String(value) : amount(resource, value)
 
@@ -22,7 +22,7 @@ const amount = (resource: LimitRow["resource"], value: number): string => {
 }
 const UNITS = { usd: "USD", tokens: "tokens", tool_calls: "tool calls", wall_time: "of turns" } as const
 
-/** How much of a limit is spent: "44.26 of 60 USD". Pure. */
+/** The used part of a limit, such as "44.26 of 60 USD". Pure. */
 export const wordsOf = ({ limit, resource, spent }: LimitRow): string =>
   `${amount(resource, spent)} of ${limitOf(resource, limit)} ${UNITS[resource]}`
 
@@ -37,7 +37,7 @@ interface Line {
 const left = (until: number | null | undefined, at: number): string =>
   until == null || until <= at ? "" : `resets in ${span(until - at)}`
 
-/** Limits, then usage windows, each as one line. Pure. */
+/** Spending limits, then usage limits of providers, one per line. Pure. */
 export const linesOf = (
   limits: ReadonlyArray<LimitRow>,
   accounts: ReadonlyArray<AccountRow>,
@@ -63,7 +63,10 @@ export const linesOf = (
   )
 ]
 
-/** The daily limit to show next to today's costs: the machine's, or that of the only project. Pure. */
+/**
+ * The daily limit to show next to today's costs: the machine's limit; without one, the limit of the project if there is
+ * only one project. Pure.
+ */
 export const todayOf = (
   limits: ReadonlyArray<LimitRow>,
   resource: LimitRow["resource"],

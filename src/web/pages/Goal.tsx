@@ -1,9 +1,9 @@
 /**
- * Goal: the progress of a goal, and its tasks as a live graph. Next to it are the working agents, the findings, and why
- * the goal is in its state.
+ * Goal: shows the progress of a goal, and its tasks as a live graph. A side panel shows the working agents and the
+ * findings, and explains the goal's state.
  *
- * Guarantees: a plan is approved exactly as it was shown, by its hash, and not before a user had time to see it. An
- * action that ends work needs its key twice. The chosen task stays chosen while the graph changes.
+ * Guarantees: a plan is approved exactly as it was shown, by its hash, and not before a user had time to see it. For an
+ * action that ends work, its key must be pressed twice. The selected task stays selected while the graph changes.
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { AskedPlan, GoalInfo, GoalPage, TaskInfo } from "../../domain/GoalMessages.ts"
@@ -35,7 +35,7 @@ const WORDS: { readonly [state in TaskInfo["state"]]: Word } = {
 const SIZE = { w: 148, h: 66, dx: 32, dy: 16 }
 /** Maximum number of tasks that are drawn as a graph. */
 const MOST_DRAWN = 300
-/** How long a plan must be in sight before its key counts, ms. */
+/** Time in ms for which a plan must be visible before its key is accepted. */
 const SEEN = 350
 
 const near = (chosen: string | null, tasks: ReadonlyArray<TaskInfo>): ReadonlySet<string> | null => {
@@ -233,7 +233,7 @@ const WhyPart = ({ name, news }: { readonly name: string; readonly news: number 
   )
 }
 
-/** The plan that waits for approval, in full: everything that each agent would receive. */
+/** The whole plan that waits for approval, with all the text that each agent would receive. */
 const PlanPart = ({ box, plan }: Pick<Read, "box"> & { readonly plan: AskedPlan }) => (
   <section class="part" ref={box}>
     <h2 class="label">
@@ -254,7 +254,7 @@ const PlanPart = ({ box, plan }: Pick<Read, "box"> & { readonly plan: AskedPlan 
   </section>
 )
 
-/** The plan with all its tasks; requested while it waits for approval. */
+/** Loads the plan with all its tasks while it waits for approval. */
 const usePlan = (name: string, goal: GoalInfo | undefined) => {
   const isAsked = goal?.state === "planning" && goal.word === "needs you" && goal.behind === undefined
   const { problem, value } = useAnswer<AskedPlan>("GoalAsked", { name, from: 0 }, isAsked ? goal.restsOn : "")
@@ -430,7 +430,7 @@ export const Goal = ({ rest: name }: PageProps) => {
   const goal = value?.goal
   const asked = usePlan(name, goal)
   const tasks = value?.tasks ?? []
-  /** Hash of the plan that was approved here: a second press on the same button does nothing. */
+  /** Hash of the plan that was just approved on this page, so that a second press of the button does nothing. */
   const approved = useRef("")
   const approve = () => {
     if (asked.plan === undefined || asked.plan.next !== null) return

@@ -1,4 +1,4 @@
-/** Goals: all goals with their progress; those that need a user come first. */
+/** Goals: lists all goals with their progress. Goals that need a user come first. */
 import type { GoalInfo } from "../../domain/GoalMessages.ts"
 import { rankOf, span } from "../../domain/StatusWords.ts"
 import { useKeys } from "../KeyMap.ts"
@@ -38,7 +38,7 @@ const Card = ({ goal, isOn }: { readonly goal: GoalInfo; readonly isOn: boolean 
 const ordered = (goals: ReadonlyArray<GoalInfo>) =>
   goals.toSorted((a, b) => rankOf(a.word) - rankOf(b.word) || b.submittedAt - a.submittedAt)
 
-/** Path of the page that creates a goal. */
+/** Path of the page for creating a goal. */
 const NEW = "new"
 
 const List = () => {

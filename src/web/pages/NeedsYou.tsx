@@ -1,8 +1,8 @@
 /**
- * NeedsYou: the matters that wait for a user, one at a time, with the queue next to them.
+ * NeedsYou: shows the items that wait for a user, one at a time, with the queue next to them.
  *
- * Guarantees: a user approves exactly what was shown: the whole call, by its hash. A key or a press counts only after
- * the call has been in sight for a moment, because the next call appears in the same position.
+ * Guarantees: a user approves exactly what was shown: the whole call, by its hash. A key or click counts only after the
+ * call has been visible for a moment, because the next call appears at the same position.
  */
 import { computed } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
@@ -23,10 +23,12 @@ import { Choices } from "./Choices.tsx"
 import { WaitingItem } from "./WaitingItem.tsx"
 import { Who } from "./Board.tsx"
 
-/** Time in ms during which a press is ignored, because it was meant for the previous call. */
+/**
+ * Time in ms after a call appears during which a key or click is ignored, because it was meant for the previous call.
+ */
 const SETTLE = 350
 
-/** The id of the call or request to decide; undefined: the matter cannot be decided here. */
+/** The id of the call or permission request to decide; undefined if the item cannot be decided on this page. */
 export const askOf = ({ id, kind }: WaitingRow): string | undefined => {
   if (kind !== "approval" && kind !== "question") return undefined
   const [what, name] = id.split("/")
@@ -35,7 +37,7 @@ export const askOf = ({ id, kind }: WaitingRow): string | undefined => {
 
 const rowOf = ({ of }: WaitingRow) => (of === undefined ? undefined : rows.get(of)?.value)
 
-/** Changes whenever a matter begins to wait or no longer waits. */
+/** A text that changes whenever an item starts or stops waiting for the user. */
 const waits = computed(() => {
   void ordered.value
   return [...rows.values()]
@@ -45,7 +47,9 @@ const waits = computed(() => {
     .join("\n")
 })
 
-/** Returns whether a press counts: only `SETTLE` ms after the shown text was rendered. */
+/**
+ * Returns a function that tells whether a key or click counts: only if `shown` was rendered more than `SETTLE` ms ago.
+ */
 const useSettled = (shown: unknown) => {
   const since = useRef(Infinity)
   useLayoutEffect(() => {
@@ -179,7 +183,7 @@ const Leave = ({ asked, isSettled, next, read }: LeaveProps) => {
   )
 }
 
-/** A call, or a session's request, that a user decides. */
+/** A call, or a permission request of a session, with the buttons to decide about it. */
 const Decided = ({ name, next, row }: OneProps & { readonly name: string }) => {
   const { problem, value: asked } = useAnswer<AskedCall>("Asked", { name }, row.since)
   const read = useWhole(asked?.hash)
@@ -202,7 +206,7 @@ const Decided = ({ name, next, row }: OneProps & { readonly name: string }) => {
   )
 }
 
-/** A question in words is its own title. */
+/** The item's title. For a question without options, this is the question itself. */
 const titleOf = ({ details, kind, text }: WaitingRow): string =>
   kind === "question" && details.length === 1 ? details[0]! : text.charAt(0).toUpperCase() + text.slice(1)
 
@@ -247,7 +251,7 @@ const Queue = ({
 
 const useQueue = () => {
   const answer = useAnswer<WaitingReply>("Waiting", {}, waits.value)
-  // failed rows are on the board: they do not wait for an answer
+  // leave out failed rows: they are on the board, but do not wait for an answer
   const list = answer.value?.rows.filter((row) => {
     const board = rowOf(row)
     return board === undefined ? row.of === undefined : board.word === "needs you"
@@ -271,7 +275,7 @@ export const NeedsYou = ({ rest }: PageProps) => {
     if (to !== undefined) setId(to.id)
     return true
   }
-  // stay on the shown matter: a new one before it in the queue does not replace it
+  // keep the shown item: if another item is added before it in the queue, that one does not replace it
   useLayoutEffect(() => {
     if (row !== undefined && row.id !== id) setId(row.id)
   }, [row?.id])

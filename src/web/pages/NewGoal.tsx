@@ -1,8 +1,8 @@
 /**
- * NewGoal: creates a goal: its text, its project, and the commands that must succeed.
+ * NewGoal: a form that creates a goal, with its text, its project, and the commands that must succeed.
  *
- * Guarantees: a text that was not accepted stays in its box, even if the user leaves the page. Unless the user
- * chooses otherwise, the plan waits for approval.
+ * Guarantees: if the daemon does not accept a goal, its text stays in the form, even if the user leaves the page.
+ * Unless the user chooses otherwise, the plan waits for approval.
  */
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
@@ -17,11 +17,11 @@ import { Failed, Kbd, Loading } from "../Ui.tsx"
 
 interface Draft {
   readonly goal: string
-  /** The commands that must succeed, one per line. */
+  /** The commands that must succeed for the goal to be met, one per line. */
   readonly checks: string
-  /** Config file of the goal's project; empty: the first project. */
+  /** Config file of the goal's project; empty for the first project. */
   readonly config: string
-  /** Name of the planner; empty: the planner of the project's config. */
+  /** Name of the planner; empty for the planner in the project's config. */
   readonly planner: string
   readonly asks: boolean
 }
@@ -33,7 +33,7 @@ const note = (part: Partial<Draft>) => {
 
 const OVER: ReadonlySet<string> = new Set(["closed", "archived"])
 
-/** Conversations that accept a goal, one per project. Pure. */
+/** Conversations that accept goals, one per project. Pure. */
 export const takers = (all: ReadonlyArray<ConversationInfo>): ReadonlyArray<ConversationInfo> =>
   all.filter(({ state }) => !OVER.has(state)).toSorted((a, b) => Number(a.project > b.project) - 0.5)
 

@@ -1,7 +1,10 @@
-/** Progress: completed, current, failed and pending tasks as one bar. */
+/** Progress: a bar with the completed, current, failed and pending tasks of a goal. */
 import type { TaskCounts } from "../../domain/GoalMessages.ts"
 
-/** Maximum number of tasks that are drawn separately. If there are more, each group is one part. */
+/**
+ * Maximum number of tasks for which each task is drawn separately. If there are more, each group of tasks is drawn as
+ * one part.
+ */
 const APART = 60
 
 export const Progress = ({ tasks, total }: { readonly tasks: TaskCounts; readonly total: number }) => {

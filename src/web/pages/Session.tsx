@@ -1,4 +1,6 @@
-/** Session: a user's own coding session, or a run of an agent, as far as its hooks and its transcript report it. */
+/**
+ * Session: shows a user's own coding session, or a run of an agent, with the data that hooks and the transcript report.
+ */
 import { useKeys } from "../KeyMap.ts"
 import { Machine } from "../Machine.tsx"
 import type { PageProps } from "../Pages.ts"

@@ -1,7 +1,7 @@
 /**
- * TimeRange: the time range of a page, as in its address: `last=1h`, or `from=2026-11-26T07:00&to=…`.
+ * TimeRange: reads the time range of a page from its address: `last=1h`, or `from=2026-11-26T07:00&to=…`.
  *
- * Guarantees: the start of an open range is fixed when it is chosen, and does not move.
+ * Guarantees: the start of a range without an end is fixed when the user chooses it, and does not move.
  */
 import { useMemo } from "preact/hooks"
 import { stamp } from "../Time.ts"
@@ -17,12 +17,12 @@ const CHOSEN = "chosen"
 const FIELDS = ["last", "from", "to"] as const
 
 export interface Range {
-  /** Start of the range, ms since the epoch; undefined: no start. */
+  /** Start of the range, in ms since the epoch; undefined if the range has no start. */
   readonly since?: number
   readonly until?: number
 }
 
-/** The local time, to the minute, for an input field. */
+/** The local time without seconds, in the form that an input field needs. */
 const local = (at: number): string => stamp(at).slice(0, 16).replace(" ", "T")
 
 const timeIn = (text: string | null): number | undefined => {
@@ -30,7 +30,7 @@ const timeIn = (text: string | null): number | undefined => {
   return Number.isNaN(at) ? undefined : at
 }
 
-/** Pure except for the time zone. */
+/** The range in the query of an address. Pure except for the time zone. */
 export const rangeOf = (query: URLSearchParams, now: number): Range => {
   const last = LAST[query.get("last") ?? ""]
   if (last !== undefined) return { since: now - last[1] }
@@ -38,14 +38,14 @@ export const rangeOf = (query: URLSearchParams, now: number): Range => {
   return { ...(since === undefined ? {} : { since }), ...(until === undefined ? {} : { until }) }
 }
 
-/** The name of the chosen range; empty: all time. */
+/** The name of the selected range; empty for all time. */
 const nameOf = (query: URLSearchParams): string => {
   const last = query.get("last") ?? ""
   if (last in LAST) return last
   return query.has("from") || query.has("to") ? CHOSEN : ""
 }
 
-/** The range, calculated at the moment when it was chosen. */
+/** The selected range, computed at the time when it was selected. */
 export const useRange = (query: URLSearchParams): Range => {
   const key = FIELDS.map((name) => query.get(name) ?? "").join(" ")
   return useMemo(() => rangeOf(query, Date.now()), [key])

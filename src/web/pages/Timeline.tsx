@@ -1,7 +1,8 @@
 /**
- * Timeline: every rune, and what led to it: a histogram of the chosen time, then the runes, with their causes as arcs.
+ * Timeline: shows all runes and their causes: a histogram of the selected time range, then the list of runes, with arcs
+ * from each rune to its cause.
  *
- * Guarantees: only the runes in sight are requested, by their position, however many there are. Old rows stay until the
+ * Guarantees: only the visible runes are requested, by their position, however many there are. Old rows stay until the
  * new ones arrive. The list follows new runes only if it is scrolled to its end.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
@@ -19,19 +20,19 @@ import { Empty, grouped, Kbd, useView } from "../Ui.tsx"
 import { type Range, TimeRange, useRange } from "./TimeRange.tsx"
 
 const HIGH = 26
-/** Number of rows outside the visible part that are rendered, too. */
+/** Number of rows above and below the visible part that are also rendered. */
 const MORE = 8
 /**
- * Maximum number of listed runes; if there are more, only the newest are listed. Browsers support heights up to some 33
- * million pixels.
+ * Maximum number of runes in the list. If there are more, only the newest are listed. The limit exists because browsers
+ * support heights of at most about 33 million pixels.
  */
 const MOST = 1_200_000
 const WIDE = 72
 const KNOT = WIDE - 6
 
 /**
- * Parses a filter: `agent:builder kind:tool. kind:turn.started stream:shop-1 is:internal`. A word without a colon is an
- * agent, or a kind if it contains a dot. Pure.
+ * Parses a filter such as `agent:builder kind:tool. kind:turn.started stream:shop-1 is:internal`. A word without a
+ * colon is an agent, or a kind if it contains a dot. Pure.
  */
 export const readQuery = (text: string) => {
   const words = text.split(/\s+/).filter(Boolean)
@@ -59,7 +60,7 @@ interface Known {
 }
 const NOTHING: Known = { total: 0, more: false, density: undefined, problem: undefined }
 
-/** The rows that match a filter, by position; requested when they come into sight. */
+/** The rows that match a filter, by position. Rows are requested when they become visible. */
 const useRunes = (query: string, range: Range, news: number) => {
   const [known, setKnown] = useState<Known>(NOTHING)
   const places = useRef(new RowWindow<TimelineRow>())
@@ -96,7 +97,7 @@ const useRunes = (query: string, range: Range, news: number) => {
   useEffect(() => {
     if (news > 0) void ask(undefined)
   }, [news])
-  /** Requests the missing rows at these positions. */
+  /** Requests the missing rows between these positions. */
   const need = (first: number, last: number) => {
     places.current.see(first, last)
     next()
@@ -104,7 +105,7 @@ const useRunes = (query: string, range: Range, news: number) => {
   return { known, rows: places.current.rows, need }
 }
 
-/** Arcs between the runes in sight. An arc to a cause above the visible part ends above its top. */
+/** Arcs between visible runes and their causes. An arc to a cause above the visible part ends just above the top. */
 const Arcs = ({
   first,
   lit,
@@ -172,7 +173,7 @@ const Row = ({ choose, isLit, isOn, row }: RowProps) => (
   </button>
 )
 
-/** A histogram of the time range; a press goes to that time. */
+/** A histogram of the time range. A click scrolls the list to that time. */
 const Density = ({
   density,
   jump,
@@ -270,7 +271,7 @@ const Rail = ({
     </aside>
   )
 
-/** The visible part of a long list; it follows new rows if it is scrolled to its end. */
+/** The visible part of a long list. If the list is scrolled to its end, it follows new rows. */
 const useWindow = (count: number) => {
   const box = useRef<HTMLDivElement>(null)
   const { read, view } = useView(HIGH * 8)
@@ -295,7 +296,7 @@ const useWindow = (count: number) => {
   const first = Math.max(0, Math.floor(view.top / HIGH) - MORE)
   const last = Math.min(count, Math.ceil((view.top + view.height) / HIGH) + MORE)
   const scroll = (to: number) => void (box.current!.scrollTop = to)
-  /** Scrolls a row into sight; `centred`: away from the edges. */
+  /** Scrolls so that a row is visible. `centred`: the row is not placed near the edges. */
   const show = (n: number, centred: boolean) => {
     const y = n * HIGH
     const { clientHeight: height, scrollTop: top } = box.current!
@@ -357,7 +358,7 @@ const Found = ({ known: { density, problem, total } }: { readonly known: Known }
   )
 }
 
-/** The range in words, for the histogram. Pure. */
+/** The time range as text, for the histogram. Pure. */
 const wordsOf = ({ since, until }: Range): string => {
   if (since === undefined && until === undefined) return "in the last hour, by half minutes"
   const from = since === undefined ? "" : ` from ${stamp(since)}`

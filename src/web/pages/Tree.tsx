@@ -1,4 +1,4 @@
-/** Tree: the supervision tree; crashes and restarts stand out. */
+/** Tree: shows the supervision tree. Crashes and restarts are highlighted. */
 import { useState } from "preact/hooks"
 import type { TreeRow } from "../../board/TreeMessages.ts"
 import { span } from "../../domain/StatusWords.ts"
@@ -9,10 +9,13 @@ import { go, hrefTo } from "../Router.ts"
 import { now } from "../Time.ts"
 import { Bare, Failed, Glyph, Loading } from "../Ui.tsx"
 
-/** Number of messages that fill the bar. */
+/** Number of waiting messages at which the bar is full. */
 const FULL = 16
 
-/** For each row and each depth above the row: whether a later row has the same depth. Pure. */
+/**
+ * The branch lines in front of each row. They depend on whether a later row belongs to the same parent, at each depth.
+ * Pure.
+ */
 const stemsOf = (rows: ReadonlyArray<TreeRow>): ReadonlyArray<ReadonlyArray<"bar" | "mid" | "end" | "none">> => {
   const open: Array<boolean> = []
   return rows

@@ -1,4 +1,4 @@
-/** WaitingItem: a waiting matter that is not a call: what it is, and what a user can do about it. */
+/** WaitingItem: shows a waiting item that is not a call, and the actions that a user can take. */
 import { useRef } from "preact/hooks"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import type { WaitingRow } from "../../board/WaitingMessages.ts"
@@ -20,7 +20,7 @@ interface Step {
   readonly verb: string
   readonly more?: object
 }
-/** Verbs that settle a matter, by its kind. They are called with the name of the matter's row. */
+/** Actions for a waiting item, by its kind. Each calls a verb with the name of the item's row. */
 const STEPS: { readonly [kind in WaitingRow["kind"]]?: ReadonlyArray<Step> } = {
   dropped: [
     { does: "Retry it", verb: "Retry" },
@@ -33,7 +33,7 @@ const STEPS: { readonly [kind in WaitingRow["kind"]]?: ReadonlyArray<Step> } = {
   ]
 }
 
-/** A free-text answer to an agent's question. */
+/** A form for a free-text answer to an agent's question. */
 const Words = ({ called, next }: { readonly called: string; readonly next: () => void }) => {
   const input = useRef<HTMLTextAreaElement>(null)
   const send = async () => {
