@@ -92,8 +92,8 @@ export interface Line {
 }
 
 /**
- * One table row per agent, the most expensive agent first. The bars show USD; if none of the agent's usage has a price,
- * they show tokens.
+ * Table rows, one per agent, the most expensive agent first. The bars show USD; if none of the agent's usage has a
+ * price, they show tokens.
  */
 export const linesOf = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<string>): ReadonlyArray<Line> => {
   const byAgent = new Map<string, Array<CostRow>>()

@@ -1,8 +1,10 @@
 /**
- * Api: one table of what each HTTP route does. Both listeners share it; only the authorization of a request differs.
+ * Api: one table of all HTTP routes and their handlers. Both listeners share the table; they differ only in how a
+ * request is authorized.
  *
- * Guarantees: a hook is answered when it is received, before it is on disk. A body is read only after its sender was
- * authorized, and only up to the limit. All error answers have the same form: what is wrong, and what to do.
+ * Guarantees: a hook is answered when it has been received, before it is written to disk. A body is read only after its
+ * sender has been authorized, and only up to the size limit. All error answers have the same form: the problem, and the
+ * remedy.
  */
 import { ByteSize, Cause, Duration, Effect, Stream } from "effect"
 import {
@@ -32,7 +34,7 @@ import { type Refusal, refusal, toResponse } from "./Refusal.ts"
 
 export const MAX_BODY = HookBody.MAX_BYTES
 
-/** The caller's name in the log. */
+/** The name under which an HTTP caller appears in the log. */
 const CALLER = { by: "http", config: null }
 
 const RECEIVED = HttpServerResponse.empty({ status: 202 })
@@ -44,15 +46,15 @@ const notWritten = (error: EventRefused | Unwritten) =>
   error._tag === "EventRefused" ? notAnEvent(error) : refusal("unavailable", error.message, error.remedy)
 
 /**
- * An event that arrived completely is processed even if its sender has gone: the hook might have timed out while the
- * daemon was busy.
+ * An event that was received completely is processed even if its sender has disconnected, because the hook might have
+ * timed out while the daemon was busy.
  */
 const received = (taken: Effect.Effect<void, EventRefused>) =>
   Effect.uninterruptible(Effect.mapError(taken, notAnEvent)).pipe(Effect.as(RECEIVED))
 
 /**
- * The header's value. If the variable for a header is not set, the header arrives empty or with the variable's name:
- * undefined.
+ * The value of a header. Undefined if the header is empty or contains a variable's name, because the variable for it
+ * was not set.
  */
 const header = (value: string | undefined): string | undefined =>
   value === undefined || value === "" || value.startsWith("$") ? undefined : value
@@ -63,15 +65,17 @@ const originOf = (headers: Headers): Origin => ({
   pid: undefined
 })
 
-/** The fields of the answer for an allowed call: its input, unchanged, with the answers to its questions. */
+/**
+ * Fields of the answer for an allowed call: the call's input, unchanged, together with the answers to its questions.
+ */
 const inputOf = (body: unknown, answers: ReadonlyArray<string> | undefined): object =>
   typeof body === "object" && body !== null && "tool_input" in body
     ? { updatedInput: answers === undefined ? body.tool_input : answered(inner({ ...body }, "tool_input"), answers) }
     : {}
 
 /**
- * The answer in Claude Code's format. An empty answer leaves the decision to the terminal. An approved plan is accepted
- * only together with its input.
+ * The answer in Claude Code's format. If it is empty, the user decides in the terminal. An approval of a plan is
+ * accepted only together with the plan's input.
  */
 const toAnswer = (decision: Decision | undefined, body: unknown) =>
   decision === undefined
@@ -84,17 +88,17 @@ const toAnswer = (decision: Decision | undefined, body: unknown) =>
       })
 
 export interface About {
-  /** Any JSON value. */
+  /** The daemon's status; any JSON value. */
   readonly status: Effect.Effect<unknown>
-  /** In the text format of Prometheus. */
+  /** The daemon's metrics in the text format of Prometheus. */
   readonly metrics: Effect.Effect<string>
-  /** Records the time in seconds that the answer to a hook took. */
+  /** Records how many seconds it took to answer a hook. */
   readonly hook: (seconds: number) => void
 }
 
 const PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
-/** The refusal for an unknown session: 404, because each session has its own path. */
+/** The refusal for an unknown session. Its status is 404, because each session has its own path. */
 const notThere = (problem: Problem): Refusal => ({
   ...HttpRoutes.refused(problem),
   status: problem._tag === "CommandRefused" ? 404 : 503
@@ -125,13 +129,13 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
   {
     method: "POST",
     path: "/hooks/claude/permission",
-    // the answer can allow a call, and another program could listen on the daemon's port: so the hooks' token is not
-    // enough
+    // the hooks' token is not enough, because the answer can allow a call, and another program could listen on the
+    // daemon's port
     needs: "full",
     cuts: true,
     handle: ({ body, headers }) =>
       Effect.flatMap(body, (hook) =>
-        // a user who does not see the whole call cannot decide about it: the terminal asks instead
+        // a user who cannot see the whole call cannot decide about it, so let the user decide in the terminal
         HookBody.isCut(hook)
           ? received(plates.hook(hook, originOf(headers)))
           : Effect.map(Effect.mapError(plates.permission(hook, originOf(headers)), notAnEvent), (decision) =>
@@ -171,8 +175,8 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
 const needsOf = ({ needs }: Route, id: string): Needs => (typeof needs === "function" ? needs(id) : needs)
 
 /**
- * The value of `:id` in a path that matches the pattern; "" if the pattern has no `:id`; undefined if the path does not
- * match.
+ * The part of a path that stands for `:id` in the pattern; "" if the pattern contains no `:id`; undefined if the path
+ * does not match.
  */
 const match = (pattern: string, path: string): string | undefined => {
   if (!pattern.endsWith("/:id")) return pattern === path ? "" : undefined
@@ -182,7 +186,7 @@ const match = (pattern: string, path: string): string | undefined => {
   return attempt(() => decodeURIComponent(rest))
 }
 
-/** Hint for the socket of hooks, which has no verbs. */
+/** Hint for callers of the hooks' socket, which has no verbs. */
 const ELSEWHERE = "Verbs are available at the port, with a token: agentd access new"
 
 const find = (routes: ReadonlyArray<Route>, method: string, path: string, isUnix: boolean) => {
@@ -220,7 +224,9 @@ const CHANGED = refusal(
   "body"
 )
 
-/** Changes the refusal of an action with an unknown session: the action might have been carried out. */
+/**
+ * Adapts the refusal for an unknown session to a request for an action, because the action might have been carried out.
+ */
 const unsure = (refused: Refusal): Refusal =>
   refused.field === OVER
     ? { ...refused, field: UNSURE, remedy: "Check whether it was done; if not, do it again." }
@@ -242,7 +248,7 @@ const parse = (text: string, read: (text: string) => unknown): Effect.Effect<unk
           )
       })
 
-/** The beginning of a body that is too long; the rest is read and discarded. */
+/** The first part of a body that is too long; the rest is read and discarded. */
 const headOf = ({ stream }: HttpServerRequest.HttpServerRequest) =>
   Stream.runFold(
     stream,
@@ -260,7 +266,7 @@ const textOf = (request: HttpServerRequest.HttpServerRequest, cuts = false): Eff
     )
   )
 
-/** The parsed body. The body of a page's request is first verified to be the one that the page sent. */
+/** The parsed body of a request. If the request is from a page, the body is first checked against the page's proof. */
 const bodyOf = (request: HttpServerRequest.HttpServerRequest, cuts = false, paired?: Paired) => {
   const parsed = Effect.flatMap(textOf(request, cuts), (text) => parse(text, cuts ? HookBody.parse : JSON.parse))
   if (paired === undefined) return Effect.succeed(parsed)
@@ -269,7 +275,10 @@ const bodyOf = (request: HttpServerRequest.HttpServerRequest, cuts = false, pair
   )
 }
 
-/** `admit`: call it when a request is authorized. False: there is no room for its connection. */
+/**
+ * Handles a request. `admit` is called when the request has been authorized; it returns false if no connection is
+ * available for it.
+ */
 export type Api = (
   door: Authorization,
   admit: (request: object) => boolean
@@ -280,14 +289,17 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: HttpRoute
   const all =
     doors === undefined || pairing === undefined ? ofHooks : [...ofHooks, ...HttpRoutes.routesOf(doors, pairing)]
 
-  /** The grant of the request's token. If the log cannot be read, the token grants nothing. */
+  /** The grant for a request's token. Undefined if the token is unknown, or if the log cannot be read. */
   const grantOf = (headers: Headers): Effect.Effect<Grant | undefined> => {
     const token = bearer(headers["authorization"])
     if (doors === undefined || token === undefined) return Effect.undefined
     return Effect.orElseSucceed(doors.access.of(token), () => undefined)
   }
 
-  /** The page whose proof the request carries. Undefined: it carries none, or the secret of the keys cannot be read. */
+  /**
+   * The page that signed the request. Undefined if the request is not signed, or if the secret for the pages' keys
+   * cannot be read.
+   */
   const pairedOf = ({ headers, method, url }: HttpServerRequest.HttpServerRequest, door: Authorization) =>
     pairing === undefined || door._tag === "Unix"
       ? Effect.undefined
@@ -295,7 +307,7 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: HttpRoute
           .open({ authorization: headers["authorization"], method, path: url, after: headers["last-event-id"] ?? "" })
           .pipe(Effect.orElseSucceed(() => undefined))
 
-  /** Records the time that the answer takes, if the route is a hook's. */
+  /** Records how long the answer takes if the route is for hooks. */
   const timed = (path: string, answered: Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>) =>
     path.startsWith("/hooks/")
       ? Effect.flatMap(Effect.timed(answered), ([took, response]) => {
@@ -313,16 +325,16 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: HttpRoute
     const [path = "", query] = request.url.split("?", 2)
     const isUnix = door._tag === "Unix"
     const found = find(isUnix ? ofHooks : all, request.method, path, isUnix)
-    // an unauthorized caller does not learn which routes exist
+    // an unauthorized caller must not learn which routes exist
     const needs = "route" in found ? needsOf(found.route, found.id) : "hooks"
-    // a read can be repeated in another session, but the page cannot know whether an act was carried out
+    // a page can repeat a request that only reads; for an action it cannot know whether the action was carried out
     if (paired?.refused !== undefined) return toResponse(needs === "act" ? unsure(paired.refused) : paired.refused)
     const isOpen = door._tag === "Unix" || needs === "hooks" || needs === "full"
     const grant = isOpen ? undefined : paired === undefined ? yield* grantOf(request.headers) : paired.grant
     const turned = turnAway(door, request.headers, needs, grant?.right, paired !== undefined)
     if (turned !== undefined) return toResponse(turned)
     if (!("route" in found)) return toResponse(found)
-    // a caller without a token still counts as a stranger, whatever the answer is
+    // a caller without a token still counts as a stranger, even if its request is answered
     const shows = door._tag === "Unix" || needs !== "nothing"
     if (shows && !admit(request.source)) return toResponse(CROWDED)
     const handled = Effect.flatMap(bodyOf(request, found.route.cuts, paired), (body) =>
@@ -333,8 +345,8 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: HttpRoute
 
   const answered = (...[request, door, admit, paired]: Parameters<typeof answer>) =>
     answer(request, door, admit, paired).pipe(
-      // The server makes its handlers uninterruptible. But when a client disconnects, or the daemon stops, requests
-      // that wait for a user must end.
+      // Effect's server makes its handlers uninterruptible. But when a client disconnects, or the daemon stops,
+      // requests that wait for a user must end.
       Effect.interruptible,
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
@@ -353,7 +365,7 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: HttpRoute
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
       Effect.flatMap(pairedOf(request, door), (paired) => answered(request, door, admit, paired))
     ).pipe(
-      // no tracing: a span for each hook would cost more than the hook
+      // turn tracing off, because a span for each hook would cost more than the hook itself
       Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true)
     )
   return api

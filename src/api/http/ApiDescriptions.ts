@@ -1,8 +1,8 @@
 /**
- * ApiDescriptions: texts for the OpenAPI description: a line for each verb, and one for each field name. A description in a
- * field's own schema takes precedence.
+ * ApiDescriptions: texts for the OpenAPI description: one line for each verb, and one for each field name. If a field's
+ * schema has its own description, that one is used instead.
  *
- * Guarantees: a test fails if a verb or one of its fields has no text, and if a text is unused.
+ * Guarantees: a test fails if the text for a verb or for one of its fields is missing, or if a text is not used.
  */
 export const verbs: { readonly [verb: string]: string } = {
   Status: "The daemon's status: its parts, its log, and what waits.",

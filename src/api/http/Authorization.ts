@@ -1,17 +1,19 @@
 /**
- * Authorization: which requests each listener accepts. Pure.
+ * Authorization: decides which requests each listener accepts. Pure.
  *
- * On TCP, every program on this machine can connect, and every page in the user's browser. Guarantees on TCP: without a
- * token, or the proof of a page (`Pairing`), only the health check and the files of the page are answered. A browser
- * cannot use a token. The hooks' token is accepted only for routes that report. A request from a page of another origin
- * is rejected, whatever it carries, and so is a request with a foreign host name (DNS rebinding). On the unix socket,
- * the permissions of the file and its folder have already decided.
+ * Every program on this machine, and every web page in the user's browser, can connect to the TCP port. Guarantees on
+ * TCP: without a token, or the proof of a page (`Pairing`), only the health check and the page's files are answered. A
+ * browser cannot use a token. The hooks' token is accepted only for routes that report events. A request from a page of
+ * another origin is refused, whatever it contains, and so is a request for a foreign host name (DNS rebinding). On the
+ * unix socket, the permissions of the socket and its folder have already decided.
  */
 import type { Right } from "../../access/AccessKinds.ts"
 import { type Refusal, refusal } from "./Refusal.ts"
 import { same, type Tokens } from "./Tokens.ts"
 
-/** The right that a route requires of its caller; `view` and `act` are the rights of granted tokens (Access). */
+/**
+ * The access right that a route requires from its caller. `view` and `act` are the rights that can be granted (Access).
+ */
 export type Needs = "nothing" | "hooks" | "view" | "act" | "full"
 
 export type Authorization =
@@ -20,7 +22,7 @@ export type Authorization =
       readonly _tag: "Tcp"
       readonly port: number
       readonly tokens: Tokens
-      /** Further host names of this server, for a proxy that provides https for them. */
+      /** Additional host names of this server, for a proxy that provides https for them. */
       readonly names: ReadonlyArray<string>
     }
 
@@ -29,8 +31,8 @@ export interface Headers {
 }
 
 /**
- * Host names of this server. The third form is a page's own name (`Access.nameOf`): browsers resolve names below
- * localhost to this machine.
+ * Matches the host names of this server. The third form is a page's own name (`Access.nameOf`), because browsers
+ * resolve all names below `localhost` to this machine.
  */
 const NAMES = /^(127\.0\.0\.1|localhost|agentd-[a-f\d]{20}\.localhost|\[::1\])(?::(\d+))?$/
 
@@ -38,7 +40,7 @@ const isOurs = (host: string | undefined, port: number, names: ReadonlyArray<str
   Number(NAMES.exec(host ?? "")?.[2] ?? (NAMES.test(host ?? "") ? 80 : Number.NaN)) === port ||
   names.some((name) => host?.toLowerCase() === name)
 
-/** Whether the origin is the page's own. Each page has its own origin, so it cannot read another page's data. */
+/** True if the origin is the page's own. Each page has its own origin, so it cannot read the data of another page. */
 const isOwnOrigin = (origin: string, host: string | undefined, names: ReadonlyArray<string>): boolean =>
   origin === `${names.some((name) => host?.toLowerCase() === name) ? "https" : "http"}://${host?.toLowerCase()}`
 
@@ -48,12 +50,16 @@ const opens = (right: Right | undefined, needs: Needs): boolean =>
   needs === "view" ? right !== undefined : needs === "act" && right === "act"
 
 /**
- * A refusal for a missing right. Status 401: the token is missing or unknown. 403: the token does not grant the right.
+ * The refusal if the caller lacks the required right. Status 401: the token is missing or unknown. Status 403: the
+ * token does not have the right.
  */
 const noRight = (error: string, remedy: string, status: 401 | 403 = 403) =>
   refusal("not_allowed", error, remedy, "authorization", status)
 
-/** Undefined: the request is accepted. `right`: the right of the token, or of the page with a valid proof. */
+/**
+ * The refusal of a request; undefined if the request is accepted. `right`: the right of the token, or of the page if
+ * its proof is valid.
+ */
 export const turnAway = (
   door: Authorization,
   headers: Headers,
@@ -87,11 +93,10 @@ export const turnAway = (
   if (given === undefined) {
     return noRight("A bearer token is missing.", "Send the token in the state directory.", 401)
   }
-  // a program that listens on the daemon's port would receive a token that a browser sends, so browsers must not send
-  // one
+  // do not accept tokens from browsers: if another program listened on the daemon's port, it would receive the token
   if (origin !== undefined || headers["sec-fetch-site"] !== undefined)
     return noRight("A token is for programs, not for pages.", "Open the page again: agentd open", 401)
-  // always compare both tokens, so that the time does not reveal which of them was nearly right
+  // always compare both tokens, so that the response time does not reveal which of them was nearly right
   const [full, hooks] = [same(given, tokens.full), same(given, tokens.hooks)]
   if (full || (hooks && needs === "hooks") || opens(right, needs)) return undefined
   if (right !== undefined)

@@ -1,6 +1,6 @@
 /**
- * Client: one request to the daemon over its unix socket, for commands that must cost almost nothing. It loads no
- * protocol, and gives up after a bounded time.
+ * Client: sends a single request to the daemon over its unix socket, for commands that must start very fast. It loads
+ * no protocol code, and gives up after a limited time.
  */
 import { request } from "node:http"
 import { Data, type Duration, Effect } from "effect"
@@ -12,7 +12,7 @@ export interface Answer {
   readonly body: string
 }
 
-/** Maximum length of an answer, in characters; real answers are far shorter. */
+/** Maximum length of an answer, in characters. Real answers are much shorter. */
 const MAX_ANSWER = 1024 * 1024
 
 const send = (socket: string, path: string, body: unknown): Effect.Effect<Answer, NoAnswer> =>

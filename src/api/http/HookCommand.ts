@@ -1,21 +1,22 @@
 /**
- * HookCommand: the command by which a hook of Claude Code reaches the daemon. It is a small program that sends the
- * hook's JSON to the daemon's unix socket, and prints the daemon's answer if there is one. It uses the socket, not a
- * port, because any program could take the port, receive the hook and answer it. The socket is in a folder that only
- * its owner can write.
+ * HookCommand: generates the command that Claude Code's hooks run. The command is a small program that sends the hook's
+ * JSON to the daemon's unix socket, and prints the daemon's answer if there is one. A socket is used because any
+ * program could occupy a port, and then receive and answer hooks. The socket is in a folder to which only its owner can
+ * write.
  *
- * Guarantees: it uses no port and no token. It sends nothing to a socket whose folder belongs to another user, or that
- * others can write. A complete object is sent at once. An input that is too long is truncated, and the daemon reports
- * that. Whatever fails (no daemon, a daemon that hangs, no program), the command exits with 0, in time, and prints
- * nothing. An exit code of 2 would stop the agent.
+ * Guarantees: the command uses no port and no token. It sends nothing to a socket whose folder belongs to another user,
+ * or to which others can write. The input is sent as soon as its JSON object is complete. An input that is too long is
+ * truncated, and the daemon reports that. Whatever fails (no daemon, a daemon that hangs, no program), the command
+ * exits in time with code 0, and prints nothing, because exit code 2 would stop the agent.
  *
- * `perl` is preferred, because nearly every machine has it and it delays an agent least; then `curl`, then `node`.
+ * The program is written in three versions. `perl` is preferred, because nearly every machine has it, and it delays an
+ * agent least; then `curl`, then `node`.
  */
 import { Effect, FileSystem } from "effect"
 import { join, resolve } from "node:path"
 import { MAX_BYTES } from "../../plates/HookBody.ts"
 
-/** Text in single quotes, for sh. */
+/** Quotes a text for sh, in single quotes. */
 export const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 const written = "Written by agentd: hands a hook of Claude Code to the daemon. It says nothing, and fails never."
@@ -60,7 +61,7 @@ print substr $answer, 4 + index $answer, "\r\n\r\n" if $answer =~ m{^HTTP/1\.[01
 exit 0;
 `
 
-/** The first part of both scripts for sh: reads the hook's input. */
+/** The first part of both sh scripts, which reads the hook's input. */
 export const reading = String.raw`PATH=/usr/bin:/bin:$PATH LC_ALL=C; export PATH LC_ALL
 clean() { printf '%s' "$1" | tr -cd 'A-Za-z0-9_.:/-' | head -c 256; }
 # An object that is whole goes at once: the session may leave its end open. The daemon says what is cut.
@@ -135,16 +136,16 @@ const send = () => {
 }
 `
 
-/** The programs that can run the hook command, the best first. */
+/** The programs that can run the hook command, in order of preference. */
 export const WAYS = ["perl", "curl", "node"] as const
 export type Way = (typeof WAYS)[number]
 
-/** The program that runs the hook command, and the files that it uses. */
+/** How hooks reach the daemon: the program that runs the hook command, and the paths of its script and socket. */
 export interface Reporter {
   readonly way: Way
   /** Absolute path of the script. */
   readonly script: string
-  /** Absolute path of the daemon's socket for HTTP. */
+  /** Absolute path of the daemon's HTTP socket. */
   readonly socket: string
 }
 
@@ -154,26 +155,27 @@ const scripts: { readonly [way in Way]: { readonly name: string; readonly text: 
   node: { name: "report.cjs", text: node }
 }
 
-/** The command for each program; `node` is the Node that runs agentd. */
+/** The command that runs each script. For `node`, this is the Node that runs agentd. */
 const programs: { readonly [way in Way]: string } = { perl: "perl", curl: "sh", node: quote(process.execPath) }
-/** The program that must be installed for each way of reporting. */
+/** The program that must be installed for each version of the hook command. */
 const needed: { readonly [way in Way]: string } = { perl: "perl", curl: "curl", node: quote(process.execPath) }
 
-/** Prefix of all our commands, which distinguishes them from other hooks. */
+/** Prefix of all hook commands of agentd, which distinguishes them from other hooks. */
 export const MARK = "AGENTD_HOOK=1"
 
-/**
- * Environment variables of the user that would make a program load, print or reject something while the script runs.
- */
+/** The user's environment variables that would make a program load, print or reject something while a script runs. */
 const SILENCERS =
   "PERL5OPT PERL5LIB PERLLIB PERL5DB PERL_UNICODE PERLIO PERLIO_DEBUG NODE_OPTIONS NODE_PATH NODE_CHANNEL_FD NODE_V8_COVERAGE OPENSSL_CONF TIME_STYLE BASH_ENV ENV"
 
-/** The command line of a hook, for `sh -c`. `seconds: 0`: no timeout other than Claude Code's. */
+/**
+ * The command line of a hook, for `sh -c`. `seconds`: timeout of the command; 0: only Claude Code's own timeout
+ * applies.
+ */
 export const line = ({ script, socket, way }: Reporter, route: string, seconds: number): string =>
   `${MARK}; PATH=/usr/bin:/bin:$PATH; [ -r ${quote(script)} ] && command -v ${needed[way]} >/dev/null || exit 0; ` +
   `unset ${SILENCERS}; exec ${programs[way]} ${quote(script)} ${quote(socket)} ${route} ${seconds} 2>/dev/null`
 
-/** The first way whose program is in a folder of the PATH; `node` if neither program is found. */
+/** The preferred program that is installed in a folder of the PATH; `node` if there is neither `perl` nor `curl`. */
 const wayOf = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   for (const way of ["perl", "curl"] as const) {
@@ -196,11 +198,11 @@ export const reporterBy = (way: Way, { folder, socket }: Place): Reporter => ({
   socket
 })
 
-/** The reporter for the best program in the PATH. */
+/** The reporter with the preferred program in the PATH. */
 export const reporter = ({ path, ...place }: Place & { readonly path: string }) =>
   Effect.map(wayOf(path), (way) => reporterBy(way, place))
 
-/** Replaces a script atomically: a hook that runs at the same time sees the old one or the new one. */
+/** Replaces a script atomically: a hook that runs at the same time sees the old script or the new one, never a part. */
 export const writeScript = Effect.fnUntraced(function* (path: string, text: string) {
   const fs = yield* FileSystem.FileSystem
   const made = `${path}.new`
