@@ -1,9 +1,11 @@
 /**
- * HttpRoutes: what the HTTP server offers to pages and programs: the page, every verb, and the board and the log as streams.
+ * HttpRoutes: the HTTP routes for pages and programs: the page's files, all verbs, and the board and the log as
+ * streams.
  *
- * Guarantees: every decision or action is logged with the name of the user who admitted the page or program, and
- * with the label of that page or program. A stream ends when its right is revoked. A stream of runes continues where it
- * was interrupted (`Last-Event-ID`). The page runs only its own scripts, and no other page can frame it.
+ * Guarantees: every decision or action is logged under the name of the user who gave the page or program access, with
+ * the label of the page or program. A stream ends when the access right is revoked. After an interruption, a stream of
+ * runes continues with the next rune (`Last-Event-ID`). The page runs only its own scripts, and no other page can put
+ * it into a frame.
  */
 import { Effect, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -27,18 +29,21 @@ export interface HttpRoutes {
 
 type Response = HttpServerResponse.HttpServerResponse
 
-/** Interval of the comments in an event stream, by which proxies see that the stream is alive. */
+/** Interval at which a comment is sent in an event stream, so that proxies do not consider the stream dead. */
 const BEAT = "20 seconds"
 
 const json = (value: unknown): Response =>
   HttpServerResponse.jsonUnsafe(value, { headers: { "cache-control": "no-store" } })
 
-/** The caller's name in the log: the user's name with the token's label. */
+/** The caller's name in the log: the name of the user who granted the token, with the token's label. */
 const askerOf = (grant: Grant | undefined) => ({
   by: grant === undefined ? "http" : `${grant.by} (${grant.label.replaceAll(":", " ")})`
 })
 
-/** The refusal of a verb. Clients of this protocol know only two statuses: 503 if the store fails, otherwise 409. */
+/**
+ * The HTTP refusal for a verb's refusal. Clients of this protocol know only two statuses for it: 503 if the store
+ * fails, otherwise 409.
+ */
 export const refused = (problem: Problem): Refusal => {
   const status = problem._tag === "CommandRefused" ? 409 : 503
   return refusal(codeOf(problem) ?? "conflict", problem.message, problem.remedy, null, status)
@@ -67,13 +72,13 @@ interface Told {
   readonly data: unknown
 }
 
-/** Server-sent events for a page; an error is the last event. */
+/** A response with server-sent events for a page. If the stream fails, the error is the last event. */
 const events = (values: Stream.Stream<Told, Problem>): Response => {
   const told = values.pipe(
     Stream.map(({ data, id }) => `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`),
     Stream.catch((problem) => Stream.succeed(`event: refused\ndata: ${JSON.stringify(toBody(refused(problem)))}\n\n`))
   )
-  // the first comment is sent at once, so that the client knows that its request was received
+  // send the first comment at once, so that the client knows that its request has been received
   const beats = Stream.concat(Stream.succeed(": agentd\n\n"), Stream.as(Stream.drop(Stream.tick(BEAT), 1), ": \n\n"))
   return HttpServerResponse.stream(Stream.encodeText(Stream.merge(told, beats, { haltStrategy: "left" })), {
     contentType: "text/event-stream",
@@ -81,7 +86,7 @@ const events = (values: Stream.Stream<Told, Problem>): Response => {
   })
 }
 
-/** Ends the stream when the token is revoked. */
+/** Ends a stream when its token is revoked. */
 const whileGranted =
   (access: Access["Service"], grant: Grant | undefined) =>
   <A, E>(stream: Stream.Stream<A, E>): Stream.Stream<A, E> =>
@@ -102,7 +107,10 @@ const called = Effect.fnUntraced(function* ({ access, verbs }: HttpRoutes, call:
 const numberIn = (text: string | null | undefined): number | undefined =>
   text !== null && text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 
-/** The runes after a position, then later ones. Query: `?after=N&kinds=a,b&agent=NAME&stream=ID&internal=true`. */
+/**
+ * A stream of the runes after a position, including later ones. Query:
+ * `?after=N&kinds=a,b&agent=NAME&stream=ID&internal=true`.
+ */
 const runes = ({ access, verbs }: HttpRoutes, { grant, headers, query }: Call): Response => {
   const after = numberIn(headers["last-event-id"]) ?? numberIn(query.get("after"))
   const text = (name: string) => {
@@ -137,7 +145,7 @@ const board = ({ access, verbs }: HttpRoutes, { grant }: Call): Response =>
     )
   )
 
-/** The first rows of the board, from the state that subscribers see; null: there is no board yet. */
+/** The first rows of the board, from the state that subscribers see; null if the board is not available yet. */
 const glimpse = Effect.fnUntraced(function* ({ verbs }: HttpRoutes, { grant }: Call) {
   const whole = verbs.get("BoardNews")!.stream({ follow: false }, askerOf(grant))
   const board = yield* Effect.mapError(Stream.runHead(whole), refused)
@@ -146,7 +154,10 @@ const glimpse = Effect.fnUntraced(function* ({ verbs }: HttpRoutes, { grant }: C
 
 const rightOf = ({ reads }: Verb): "view" | "act" => (reads ? "view" : "act")
 
-/** Claims a page's link. The answer also clears everything that another page stored at the same origin. */
+/**
+ * Pairs a page by its link. The answer makes the browser delete everything that an earlier page stored at the same
+ * origin.
+ */
 const claimed = Effect.fnUntraced(function* ({ access }: HttpRoutes, pairing: Pairing, { body }: Call) {
   const { handle, page } = ((yield* body) ?? {}) as { readonly handle?: unknown; readonly page?: unknown }
   if (typeof handle !== "string" || typeof page !== "string")
@@ -158,7 +169,7 @@ const claimed = Effect.fnUntraced(function* ({ access }: HttpRoutes, pairing: Pa
 const hello = (pairing: Pairing, { query }: Call) =>
   Effect.map(pairing.hello(query.get("id") ?? "", query.get("page") ?? ""), json)
 
-/** The caller's right, and the tags of the daemon's current page and service worker. */
+/** The caller's right, and the tags of the daemon's current page and service worker versions. */
 const me = Effect.fnUntraced(function* ({ page }: HttpRoutes, { grant }: Call) {
   const [build, worker] = [yield* PageFiles.tag(page, "index.html"), yield* PageFiles.tag(page, "worker.js")]
   return json({ id: grant?.id ?? null, right: grant?.right ?? "act", label: grant?.label ?? "", build, worker })
@@ -173,7 +184,7 @@ const toldWorkers = Effect.fnUntraced(function* (pairing: Pairing, { body, grant
   return json(null)
 })
 
-/** The description that `agentd schema --openapi` prints. */
+/** The OpenAPI description, the same that `agentd schema --openapi` prints. */
 const described = ({ verbs, versions }: HttpRoutes): Response => json(OpenApi.describe([...verbs.values()], versions))
 
 export const routesOf = (doors: HttpRoutes, pairing: Pairing): ReadonlyArray<Route> => [

@@ -1,6 +1,6 @@
 /**
- * ListenerStatus: the addresses on which the daemon serves HTTP, and why it does not. Written by the server, read by
- * `status` and `doctor`.
+ * ListenerStatus: the addresses on which the daemon serves HTTP, and the reason if it cannot. Written by the HTTP
+ * server, and read by `status` and `doctor`.
  */
 import { Context, Effect, Latch, Layer, Ref, Schema } from "effect"
 
@@ -10,18 +10,21 @@ export const Report = Schema.Struct({
   /** The port on 127.0.0.1; null: none is configured. */
   port: Schema.NullOr(Schema.Int),
   listening: Schema.Boolean,
-  /** Why the server does not listen on the port, with a remedy; null: it listens, or no port is configured. */
+  /**
+   * The reason why the server does not listen on the port, with a remedy; null if it listens, or if no port is
+   * configured.
+   */
   problem: Schema.NullOr(
     Schema.Struct({
       message: Schema.String,
       remedy: Schema.String,
-      /** True: another user's program occupies the port. */
+      /** True if a program of another user has the port. */
       foreign: Schema.optionalKey(Schema.Boolean),
-      /** Time since which the problem exists, ms since the epoch. */
+      /** Time since which the problem has existed, in ms since the epoch. */
       since: Schema.optionalKey(Schema.Finite)
     })
   ),
-  /** Service workers of other programs, each with the page that found it at its own origin. */
+  /** Service workers of other programs, each with the page that found the worker at its origin. */
   workers: Schema.optionalKey(Schema.Array(Schema.String))
 })
 export type Report = typeof Report.Type
@@ -32,15 +35,15 @@ export class ListenerStatus extends Context.Service<
   {
     readonly report: Effect.Effect<Report>
     readonly update: (change: Partial<Report>) => Effect.Effect<void>
-    /** Requests that the server listens on a port, if the config names none. */
+    /** Requests that the server listens on a port even if the config names none. */
     readonly ask: Effect.Effect<void>
-    /** Waits for the first request for a port (`ask`). */
+    /** Waits until a port is requested for the first time (`ask`). */
     readonly asked: Effect.Effect<void>
-    /** Opens a free port for one page. */
+    /** Opens a free port for one page, and returns it. */
     readonly openPage: Effect.Effect<number, Problem>
-    /** Sets the effect that `openPage` runs; the server calls it when it is ready. */
+    /** Sets the effect that `openPage` runs. The server calls this when it is ready. */
     readonly opensPages: (open: Effect.Effect<number, Problem>) => Effect.Effect<void>
-    /** Records why the daemon cannot listen on a page's port; null: it can. */
+    /** Records why the daemon cannot listen on the port of a page; null if it can. */
     readonly page: (port: number, problem: Problem | null) => Effect.Effect<void>
   }
 >()("agentd/http/Listening") {}
@@ -71,7 +74,7 @@ export const layer: Layer.Layer<ListenerStatus> = Layer.effect(
   })
 )
 
-/** The report as a finding of doctor. */
+/** The listener's status as a finding of `doctor`. */
 export const check = ({ listening, port, problem, socket, workers = [] }: Report) => {
   const finding = (level: "ok" | "warn" | "fail", detail: string, remedy: string | null) => ({
     name: "http",

@@ -1,8 +1,9 @@
 /**
- * OpenApi: the OpenAPI description of the HTTP server for pages and programs, generated from the verbs' schemas. Pure.
+ * OpenApi: generates the OpenAPI description of the HTTP interface for pages and programs from the verbs' schemas.
+ * Pure.
  *
- * Guarantees: it uses the same schemas that check a call, so it cannot be out of date. Each verb states the right that
- * it needs, and its refusals.
+ * Guarantees: the schemas are the ones against which calls are checked, so the description is never out of date. For
+ * each verb, the required right and the possible refusals are listed.
  */
 import { JsonSchema, Schema, SchemaRepresentation } from "effect"
 import { Code } from "../../domain/Messages.ts"
@@ -71,7 +72,7 @@ const query = (name: string, type: string, description: string) => ({
   schema: { type }
 })
 
-/** `of`: the schema of the events' data. */
+/** The response description of an event stream. `of`: schema of the events' data. */
 const stream = (operationId: string, description: string, of: string, parameters: ReadonlyArray<object>) => ({
   get: {
     operationId,
@@ -114,7 +115,7 @@ const streams = {
 type Node = { readonly [key: string]: unknown }
 const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Adds a description to each field in the schema that has none of its own. */
+/** Adds a description to each field in a schema that has no description of its own. */
 const worded = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(worded)
   if (!isNode(value)) return value
@@ -132,7 +133,7 @@ const worded = (value: unknown): unknown => {
   return { ...others, properties: Object.fromEntries(named) }
 }
 
-/** All schemas by name, in one table, as the OpenAPI description needs them. */
+/** All schemas by name in one table, as OpenAPI requires. */
 const schemasOf = (named: ReadonlyArray<readonly [string, Schema.Codec<unknown, unknown>]>) => {
   const asts = named.map(([, schema]) => Schema.toCodecJson(schema).ast)
   const made = JsonSchema.toMultiDocumentOpenApi3_1(

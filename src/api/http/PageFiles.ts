@@ -1,8 +1,8 @@
 /**
- * PageFiles: the files of the page, which are installed next to the program.
+ * PageFiles: serves the files of the web page, which are installed next to the program.
  *
- * Guarantees: only files directly in the folder are read. A browser revalidates each file every time, except files that
- * it requests by the tag of their content: those it caches.
+ * Guarantees: only files directly in the configured folders are read. A browser must revalidate each file every time.
+ * The exception are files that the page requests with the tag of their content, which the browser may cache.
  */
 import { Effect, FileSystem } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -12,7 +12,7 @@ import { type Refusal, refusal } from "./Refusal.ts"
 
 export interface PageFiles {
   readonly fs: FileSystem.FileSystem
-  /** Folders in which a file is searched. The first folder that has the file is used. */
+  /** Folders in which a file is searched for, in this order. */
   readonly folders: ReadonlyArray<string>
 }
 
@@ -27,8 +27,8 @@ const TYPES: { readonly [ending: string]: string } = {
 }
 
 /**
- * Headers that allow only scripts, styles and connections of the page's own origin. They forbid framing, and forms that
- * send data elsewhere.
+ * Headers that allow only scripts, styles and connections of the page's own origin. They forbid other pages to frame
+ * the page, and forms to send data elsewhere.
  */
 const GUARDS = {
   "content-security-policy":
@@ -55,11 +55,11 @@ const contentOf = Effect.fnUntraced(function* ({ folders, fs }: PageFiles, name:
   return undefined
 })
 
-/** A hash of the content, so that different contents have different tags. */
+/** A tag for a file's content: a hash, so that different contents have different tags. */
 export const tagOf = (content: Uint8Array | string): string =>
   createHash("sha256").update(content).digest("base64url").slice(0, 22)
 
-/** The tag of a file's current content; "": the file does not exist. */
+/** The tag of a file's current content; "" if the file does not exist. */
 export const tag = (files: PageFiles, name: string): Effect.Effect<string> =>
   Effect.map(contentOf(files, name), (content) => (content === undefined ? "" : tagOf(content)))
 
@@ -76,7 +76,10 @@ const respond = (content: Uint8Array, name: string, cache: string) =>
     }
   })
 
-/** `tag`: the tag of the content that the page expects; if it matches, the browser may cache the file permanently. */
+/**
+ * A response with a file of the page. `tag`: the tag that the page expects; if it matches, the browser may cache the
+ * file permanently.
+ */
 export const file = (
   files: PageFiles,
   name: string,

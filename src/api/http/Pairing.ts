@@ -1,10 +1,10 @@
 /**
- * Pairing: pages that were admitted by a link, and the proofs by which a page and the daemon recognize each other on
+ * Pairing: gives pages access by a link, and checks the proofs by which a page and the daemon recognize each other in
  * each request and answer.
  *
  * Guarantees: a program between page and daemon, or in the daemon's place, learns no key. It cannot forge, change or
- * repeat a request or an answer. A request counts once, and only for this daemon. A page's key is in no log. The key is
- * sent once, encrypted with the code of the page's link, which is never sent.
+ * repeat a request or an answer. A request counts only once, and only for this daemon. A page's key is never logged. It
+ * is sent once, encrypted with the code of the page's link; the code itself is never sent.
  */
 import { createHash, createHmac, randomBytes } from "node:crypto"
 import { Effect, Stream } from "effect"
@@ -16,9 +16,9 @@ import { same } from "./Tokens.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
-/** Maximum number of known sessions per page; requests of an older session are refused. */
+/** Maximum number of sessions per page that are kept; requests of older sessions are refused. */
 const SESSIONS = 64
-/** How far a request's number may be behind the newest number of its session. */
+/** How much lower a request's number may be than the highest number of its session so far. */
 const BEHIND = 1_000
 
 const mac = (key: string | Buffer, text: string): Buffer => createHmac("sha256", key).update(text).digest()
@@ -27,12 +27,14 @@ export const hashOf = (body: string | Uint8Array): string => createHash("sha256"
 
 const word = (): string => randomBytes(16).toString("base64url")
 
-/** The numbers of a session's requests that have arrived. */
+/** Numbers of the requests that have arrived in a session. */
 class Seen {
   private newest = 0
   private readonly numbers = new Set<number>()
 
-  /** Records a request's number. False: the request was seen before, or its number is too old to tell. */
+  /**
+   * Records a request's number. Returns false if the request has been seen before, or if its number is too low to tell.
+   */
   take(n: number): boolean {
     if (n <= this.newest - BEHIND || this.numbers.has(n)) return false
     this.numbers.add(n)
@@ -43,10 +45,10 @@ class Seen {
   }
 }
 
-/** Sessions of one page, by the number that the daemon assigned. */
+/** Sessions of a page, by the number that the daemon assigned to each. */
 class Sessions {
   private readonly known = new Map<number, { readonly page: string; readonly seen: Seen }>()
-  /** Sessions with a number up to this one are no longer valid. */
+  /** Sessions up to this number are no longer valid. */
   private floor = 0
 
   of(number: number, page: string): Seen | undefined {
@@ -63,13 +65,13 @@ class Sessions {
   }
 }
 
-/** A request with a valid proof of its page. */
+/** A request with a valid proof from a paired page. */
 export interface Paired {
   /** The page's right; undefined if it was revoked. */
   readonly grant: Grant | undefined
-  /** Why the request must not be carried out; undefined if it may be carried out. */
+  /** The refusal if the request must not be carried out; otherwise undefined. */
   readonly refused: Refusal | undefined
-  /** SHA-256 of the body that the page sent. */
+  /** SHA-256 of the body that the page says it has sent. */
   readonly body: string
   readonly prove: (response: Response) => Response
 }
@@ -115,13 +117,13 @@ export interface Asks extends Proof.Asked {
 }
 
 export interface Pairing {
-  /** Encrypts the key of a page that has claimed its link. */
+  /** Encrypts the key for a page that has used its link. */
   readonly seal: (claimed: Claimed, page: string) => Effect.Effect<object, Refusal>
   /** Proves to a page that this is its daemon. */
   readonly hello: (id: string, page: string) => Effect.Effect<object, Refusal>
-  /** Records the foreign service workers that a page found at its origin. */
+  /** Records foreign service workers that a page has found at its origin. */
   readonly tell: (id: string, workers: ReadonlyArray<string>) => Effect.Effect<void>
-  /** Verifies the proof of a request. Undefined: the request is not from one of our pages. */
+  /** Verifies the proof of a request. Undefined if the request is not from a paired page. */
   readonly open: (asks: Asks) => Effect.Effect<Paired | undefined, Refusal>
 }
 

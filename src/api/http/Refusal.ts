@@ -1,6 +1,6 @@
 /**
- * Refusal: a request that is not carried out: its status, its code, the problem, the field with the problem, and what
- * to do. The form is the same for every route and every reason.
+ * Refusal: the error answer to a request that is not carried out: its status, its code, the problem, the invalid field,
+ * and the remedy. The form is the same for all routes and reasons.
  */
 import { HttpServerResponse } from "effect/http"
 import { type RefusalCode, refusalCodes } from "../../domain/RefusalCode.ts"
@@ -10,10 +10,10 @@ export interface Refusal {
   readonly status: number
   readonly code: RefusalCode
   readonly error: string
-  /** The field of the request that is wrong; null: no particular field. */
+  /** The field of the request that is invalid; null if no particular field is. */
   readonly field: string | null
   readonly remedy: string
-  /** Methods that the route supports, if the request used another method. */
+  /** Methods that the route supports; set if the request used another method. */
   readonly allow?: string
 }
 

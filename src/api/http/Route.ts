@@ -1,4 +1,4 @@
-/** Route: what the HTTP server does at one path. */
+/** Route: the type of an HTTP route: its path, the right that it requires, and its handler. */
 import type { Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import type { Grant } from "../../access/Access.ts"
@@ -7,20 +7,20 @@ import type { Refusal } from "./Refusal.ts"
 
 export interface Call {
   readonly headers: Headers
-  /** The grant of the request's token; undefined if there is no token, or it was not granted. */
+  /** The grant for the request's token; undefined if there is no token, or the token was not granted. */
   readonly grant: Grant | undefined
   readonly query: URLSearchParams
-  /** The value of `:id` in the path. */
+  /** The part of the path that stands for `:id`; see `path`. */
   readonly id: string
   readonly body: Effect.Effect<unknown, Refusal>
 }
 
 export interface Route {
   readonly method: "GET" | "POST" | "DELETE"
-  /** Path pattern of the route. At most one segment is `:id`. */
+  /** Path pattern of the route, in which at most one segment is `:id`. */
   readonly path: string
   readonly needs: Needs | ((id: string) => Needs)
-  /** True for hooks: a body that is too long is truncated. Other routes refuse a body that is too long. */
+  /** True for hooks: a body that is too long is truncated. In other routes it is refused. */
   readonly cuts?: true
   readonly handle: (call: Call) => Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>
 }

@@ -1,11 +1,11 @@
 /**
- * Server: the daemon's HTTP listeners: a unix socket for hooks and our own commands, and loopback TCP if the user
- * configures it.
+ * Server: the daemon's HTTP listeners: a unix socket for hooks and agentd's own commands, and TCP on the loopback
+ * address if the user configures it.
  *
- * Guarantees: without its port the daemon continues, reports why and whose program has the port, and takes the port as
- * soon as it is free. Only the owner can use the socket. A client that is slow, silent or one of too many costs a
- * bounded time and a bounded number of connections. Clients without a token take no room from those with one. A
- * shutdown waits for no client.
+ * Guarantees: if its port is not available, the daemon continues without the port, reports the reason and which user's
+ * program has the port, and takes the port as soon as it is free. Only the owner can use the socket. A client that is
+ * slow or silent, and clients in too large a number, cost only limited time and a limited number of connections.
+ * Clients without a token take no connections away from clients with one. A shutdown waits for no client.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
@@ -30,32 +30,35 @@ import * as Backoff from "../../core/supervision/Backoff.ts"
 
 export const HOST = "127.0.0.1"
 /**
- * The IPv6 loopback address, which browsers also try for a name below localhost. If another program has it, the port
- * counts as taken.
+ * The IPv6 loopback address. Browsers also try it for names below `localhost`, so if another program has the port
+ * there, the port counts as taken.
  */
 const HOST6 = "::1"
 const NO_IPV6 = ["EADDRNOTAVAIL", "EAFNOSUPPORT"]
 
-/** Maximum number of open permission requests per listener. Each occupies its connection until a user answers. */
+/** Maximum number of waiting permission requests per listener. Each keeps its connection open until a user answers. */
 const WAITING = 256
-/** Maximum number of authorized connections per listener; leaves room for hooks, which are answered at once. */
+/**
+ * Maximum number of authorized connections per listener. It is higher than WAITING, because hooks that are answered at
+ * once need connections, too.
+ */
 const CONNECTIONS = WAITING + 64
 const WAITS = /^\/hooks\/claude\/permission\b/
 /**
- * Maximum number of further connections that are not authorized yet, by a token or by the socket's folder. If there are
- * more, the oldest is closed. A hook's connection is closed only if this many come between its connect and its first
- * bytes.
+ * Maximum number of connections that have not been authorized yet, by a token or by the socket's folder. If there are
+ * more, the oldest is closed. A hook loses its connection only if this many others arrive between its connect and its
+ * first bytes.
  */
 const STRANGERS = 1024
 /**
- * How long a client may take for its headers, and for its whole request. The time is long, because a waiting client
- * takes no room from others. When two hundred sessions call at once, a hook may get no CPU time for seconds.
+ * Time limits for a client to send its headers and its whole request. They are long, because a slow client takes
+ * nothing from others, and a hook may get no CPU time for seconds when two hundred sessions call at once.
  */
 const PATIENCE: Patience = { headers: 60_000, request: 90_000, look: 30_000 }
 const HEADER_BYTES = 16 * 1024
-/** How long current requests may still run when the daemon stops. */
+/** Time for which current requests may still run when the daemon stops. */
 const GRACE = "500 millis"
-/** Retry interval for a port that another program has. */
+/** Interval at which the daemon tries again to get a port that another program has. */
 const AGAIN = Backoff.constant("2 seconds")
 
 export interface Options<E, R> {
@@ -63,38 +66,39 @@ export interface Options<E, R> {
   readonly state: string
   /** Absolute path of the unix socket. */
   readonly socket: string
-  /** Frees the path of the socket for listening. Fails if something else is at that path. */
+  /** Makes the socket's path free for listening. Fails if the path contains something other than a stale socket. */
   readonly claim: (path: string) => Effect.Effect<void, E, R>
-  /** The TCP port; undefined: the server listens only on the socket, until a port is requested (`Listening.ask`). */
+  /** The TCP port; if undefined, the server listens only on the socket until a port is requested (`Listening.ask`). */
   readonly port: number | undefined
-  /** The port to use when a port is requested (`Listening.ask`). Undefined: the config forbids a port. */
+  /** The port to use when a port is requested (`Listening.ask`); undefined if the config forbids ports. */
   readonly spare?: number | undefined
-  /** Ports that systemd listens on in place of the daemon. */
+  /** Ports on which systemd listens in place of the daemon. */
   readonly given?: ReadonlyArray<GivenPort>
-  /** Further host names of the port, for a proxy that provides https for them. */
+  /** Additional host names of the server, for a proxy that provides https for them. */
   readonly names?: ReadonlyArray<string>
-  /** The entry points for pages and programs; undefined: only hooks are answered. */
+  /** The routes for pages and programs; undefined if only hooks are answered. */
   readonly doors?: HttpRoutes.HttpRoutes
-  /** The answers of `GET /status` and `GET /metrics`. */
+  /** The data for the answers of `GET /status` and `GET /metrics`. */
   readonly about: Api.About
-  /** Timeouts of clients; undefined: the defaults for a daemon. */
+  /** Time limits for clients; undefined for the daemon's defaults. */
   readonly patience?: Patience
-  /** Called when another program has the port, and again when that program's owner changes. */
+  /** Called when another program has the port, and again when the owner of that program changes. */
   readonly taken: (by: Taken) => Effect.Effect<void>
 }
 
-/** A loopback address and port on which another process (systemd) listens for the daemon. */
+/** A loopback address and port on which another process (systemd) listens in place of the daemon. */
 export interface GivenPort {
   readonly host: string
   readonly port: number
   readonly socket: {
-    /** Passes each existing and later connection to `take`, while the scope is open. */
+    /** Passes all waiting and later connections to `take`, until the scope closes. */
     readonly answer: (take: (conn: Socket) => void) => Effect.Effect<void, never, Scope.Scope>
   }
 }
 
 /**
- * Timeouts in ms for a client's headers and for its request. `look`: interval of the check, which wakes an idle daemon.
+ * Time limits in ms for a client's headers and for its whole request. `look`: interval of the checks. The checks wake
+ * up an idle daemon, so they should be rare.
  */
 export interface Patience {
   readonly headers: number
@@ -102,24 +106,27 @@ export interface Patience {
   readonly look: number
 }
 
-/** Another program has the port; `uid` null: its owner is unknown. */
+/** Another program has the port. `uid`: user id of that program's owner; null if unknown. */
 export interface Taken {
   readonly port: number
   readonly uid: number | null
   readonly foreign: boolean
 }
 
-/** The server cannot listen on the socket. */
+/** Error: the server cannot listen on the socket. */
 export class HttpRefused extends Schema.TaggedError<HttpRefused>()("HttpRefused", {
   message: Schema.String,
   remedy: Schema.String
 }) {}
 
-/** Connection limits of a listener: for authorized connections, and for strangers. */
+/**
+ * The connections of a listener with their limits: authorized connections, and connections that have not been
+ * authorized yet.
+ */
 class Rooms {
   private readonly strangers = new PendingConnections<Socket>(STRANGERS, (conn) => void conn.destroy())
   private readonly guests = new Set<Socket>()
-  /** The authorized connections whose request waits for a user. */
+  /** Authorized connections with a request that waits for a user. */
   private readonly waiting = new Set<Socket>()
 
   enter(conn: Socket): void {
@@ -129,11 +136,11 @@ class Rooms {
       this.guests.delete(conn)
       this.waiting.delete(conn)
     })
-    // by the second turn of the event loop, everything that had arrived has been read once
+    // after two turns of the event loop, all data that had already arrived has been read
     setImmediate(() => setImmediate(() => this.strangers.settle(conn)))
   }
 
-  /** Admits an authorized request. False: there is no room for its connection. */
+  /** Admits the connection of an authorized request. Returns false if the limit of connections is reached. */
   admit({ socket: conn, url = "" }: IncomingMessage): boolean {
     const waits = WAITS.test(url)
     if (waits && !this.waiting.has(conn) && this.waiting.size >= WAITING) return false
@@ -147,7 +154,7 @@ class Rooms {
   }
 }
 
-/** An HTTP server that does not listen itself: connections are passed to it. */
+/** Makes an HTTP server that does not listen itself: connections are passed to it. */
 const unlistened = (node: Server, { host, port }: GivenPort): Server => {
   node.listen = (...words: ReadonlyArray<unknown>) => {
     const listening = words.at(-1)
@@ -158,7 +165,10 @@ const unlistened = (node: Server, { host, port }: GivenPort): Server => {
   return node
 }
 
-/** Listens in the current scope; `doorOf` is called when the port is known. `given`: another process listens for us. */
+/**
+ * Serves HTTP at an address until the scope closes. `doorOf` is called when the port is known. `given`: a port on which
+ * another process already listens.
+ */
 const listen = Effect.fnUntraced(function* (
   at: NodeHttpServer.Options,
   api: Api.Api,
@@ -176,11 +186,10 @@ const listen = Effect.fnUntraced(function* (
   node.on("connection", (conn) => rooms.enter(conn))
   const makes = () => (given === undefined ? node : unlistened(node, given))
   const server = yield* NodeHttpServer.make(makes, { ...at, gracefulShutdownTimeout: GRACE })
-  // closes connections between the grace period and the wait for the last connection, which a silent client would never
-  // end
+  // close all connections after the grace period: otherwise the shutdown would wait for silent clients
   yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
   const answers = api(doorOf(node), (request) => rooms.admit(request as IncomingMessage))
-  // from the connection, handlers can find the process of a local caller
+  // with the connection, handlers can find the process of a local caller
   yield* server.serve(
     Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ source }) =>
       Effect.provideService(answers, NodeSocket.NetSocket, (source as IncomingMessage).socket)
@@ -222,7 +231,7 @@ const portOf = (server: Server): number => {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-/** The agentd command for this daemon: with `--state` if the socket is in the state directory. */
+/** The agentd command for this daemon, with `--state` if its sockets are in the state directory. */
 const commandOf = ({ socket, state }: { readonly socket: string; readonly state: string }): string =>
   dirname(socket) === state ? `agentd --state ${/^[\w@%+=:,./-]+$/.test(state) ? state : quote(state)}` : "agentd"
 
@@ -237,7 +246,7 @@ const problemOf = (port: number, command: string, error: HttpServerError.ServeEr
   ...(taken?.foreign === true ? { foreign: true } : {})
 })
 
-/** The program that has the port, by its owner; undefined: the port is unavailable for another reason. */
+/** The program that has the port, described by its owner; undefined if the port is unavailable for another reason. */
 const takenBy = Effect.fnUntraced(function* (port: number, error: HttpServerError.ServeError) {
   if (codeOf(error) !== "EADDRINUSE") return undefined
   const uid = yield* ownerOf(port)
@@ -245,8 +254,8 @@ const takenBy = Effect.fnUntraced(function* (port: number, error: HttpServerErro
 })
 
 /**
- * Serves on the port until the scope closes. `tried` completes when the first attempt to take the port has succeeded or
- * failed.
+ * Serves on the port until the scope closes, and tries again while the port is not available. `tried` completes after
+ * the first attempt, whether it succeeds or fails.
  */
 const onPort = Effect.fnUntraced(function* <E, R>(
   port: number,
@@ -300,8 +309,8 @@ const forbidden = {
 }
 
 /**
- * Takes the spare port when it is requested. If a token was granted before, takes the port at once, because the token's
- * page will reconnect.
+ * Serves on the spare port when a port is requested. If access was granted before, this happens at once, because the
+ * page or program with that access will reconnect.
  */
 const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api: Api.Api) {
   const { asked, update } = yield* ListenerStatus
@@ -314,8 +323,8 @@ const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api
 })
 
 /**
- * Opens ports for single pages. Each is the origin of one page, for a browser that does not resolve names below
- * localhost to this machine. The daemon keeps the port while the page has its right.
+ * Opens ports that each serve a single page, as the page's own origin. They are for browsers that do not resolve names
+ * below `localhost` to this machine. The daemon keeps a port until the page's access is revoked.
  */
 const onPagePorts = Effect.fnUntraced(function* <E, R>(
   options: Options<E, R>,
@@ -380,7 +389,10 @@ const onPagePorts = Effect.fnUntraced(function* <E, R>(
   ).pipe(Effect.forkIn(scope))
 })
 
-/** The keys of pages are derived from one secret, which is created when the first page connects. */
+/**
+ * The pairing of pages. The keys of all pages are derived from one secret, which is created when the first page
+ * connects.
+ */
 const pairingOf = Effect.fnUntraced(function* (state: string, { access }: HttpRoutes.HttpRoutes) {
   const fs = yield* FileSystem.FileSystem
   const { update } = yield* ListenerStatus
@@ -404,7 +416,7 @@ const pairingOf = Effect.fnUntraced(function* (state: string, { access }: HttpRo
   )
 })
 
-/** Serves while the scope is open: always on the socket, and on the port if it is available. */
+/** Serves until the scope closes: always on the socket, and on the port when it is available. */
 export const layer = <E, R>(options: Options<E, R>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {

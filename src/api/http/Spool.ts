@@ -1,11 +1,12 @@
 /**
- * Spool: the folder through which SessionStart hooks reach the daemon. Claude Code runs only commands on that hook. So
- * a small shell script writes the hook's input into the folder, atomically by rename. The daemon reads the file when it
- * runs.
+ * Spool: the folder through which SessionStart hooks reach the daemon. For this hook, Claude Code runs only commands.
+ * So a small shell script writes the hook's input into the folder, atomically by rename, and the daemon reads the file
+ * when it runs.
  *
  * Guarantees: the script never fails, prints nothing, and does not wait. Files that were written while no daemon ran
- * are processed oldest first, and stay until they are in the log. A file that contains no hook is moved aside, with a
- * warning. The number and size of the files that are read, and of those moved aside, are bounded.
+ * are processed oldest first, and kept until their contents are in the log. A file without a valid hook is moved to
+ * another folder, and a warning is logged. The number and size of files in both folders that are read or kept are
+ * limited.
  */
 import { join } from "node:path"
 import { Clock, Duration, Effect, FileSystem, Layer, Option, Schedule, Stream } from "effect"
@@ -14,14 +15,14 @@ import { isTooDeep } from "../../plates/JsonDepth.ts"
 import { type Kept, Plates } from "../../plates/Plates.ts"
 import * as HookCommand from "./HookCommand.ts"
 
-/** Maximum number of files per pass; the next pass handles the others. */
+/** Maximum number of files per pass. The next pass handles the remaining ones. */
 const MAX_FILES = 1000
 const MAX_ASIDE = 100
-/** Interval of the passes that find files which the watch has missed. */
+/** Interval of the passes that find files that the file watcher has missed. */
 const LOOK = "30 seconds"
-/** Interval of the passes if the folder cannot be watched: a machine can have no watches left. */
+/** Interval of the passes if the folder cannot be watched, because the system has no file watchers left. */
 const LOOK_UNWATCHED = "5 seconds"
-/** Age at which a partial file is deleted, because it will never be completed. */
+/** Age at which an incomplete file is deleted, because it will never be completed. */
 const STILLBORN = Duration.hours(1)
 
 const WHOLE = ".hook"
@@ -57,12 +58,15 @@ ${HookCommand.reading}{
 exit 0
 `
 
-/** The spool entry for an event that `agentd hook` could not deliver to a daemon. */
+/** The spool file's text for an event that `agentd hook` could not send to a daemon. */
 export const entryOf = (event: unknown): string => `as=event\n\n${JSON.stringify(event)}`
 
 const FIELDS = new Set(["as", "pid", "plate", "run"])
 
-/** `at`: when the file was written, ms since the epoch. Undefined: the text is not a spool entry. */
+/**
+ * Parses the text of a spool file; undefined if the text is invalid. `at`: time at which the file was written, in ms
+ * since the epoch.
+ */
 export const parse = (text: string, at: number): Kept | undefined => {
   const gap = text.indexOf("\n\n")
   if (gap < 0) return undefined
@@ -112,7 +116,7 @@ const filesOf = Effect.fnUntraced(function* (folder: string) {
             ]
           : []
       ),
-      // the writer might just have renamed the file
+      // skip the file: its writer might just have renamed it
       Effect.orElseSucceed((): ReadonlyArray<Entry> => [])
     )
   )
@@ -146,7 +150,7 @@ const takeIn = Effect.fnUntraced(function* (entry: Entry, folders: Folders) {
   )
 })
 
-/** A file that cannot be read does not delay the others. */
+/** Processes all files in the spool. A file that cannot be read does not delay the others. */
 export const drain = Effect.fnUntraced(function* (folders: Folders) {
   const fs = yield* FileSystem.FileSystem
   const now = yield* Clock.currentTimeMillis
@@ -161,7 +165,7 @@ export const drain = Effect.fnUntraced(function* (folders: Folders) {
   yield* Effect.forEach(stillborn, ({ path }) => Effect.ignore(fs.remove(path)), { discard: true })
 })
 
-/** Creates the folders, and the scripts of all hooks, so that scripts are never older than the daemon. */
+/** Creates the folders, and writes the scripts of all hooks, so that the scripts always match the daemon's version. */
 export const prepare = Effect.fnUntraced(function* (state: string) {
   const fs = yield* FileSystem.FileSystem
   const folders = foldersOf(state)
@@ -173,7 +177,7 @@ export const prepare = Effect.fnUntraced(function* (state: string) {
   return folders
 })
 
-/** Processes files in the spool that exist now, and those that arrive later. */
+/** Processes the files in the spool, now and whenever new ones arrive. */
 export const layer = ({ state }: { readonly state: string }) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -183,7 +187,7 @@ export const layer = ({ state }: { readonly state: string }) =>
       const watched = Stream.map(fs.watch(folders.spool), () => 0).pipe(Stream.catchCause(() => every(LOOK_UNWATCHED)))
       yield* Stream.make(0).pipe(
         Stream.concat(Stream.merge(watched, every(LOOK))),
-        // one pass handles all changes that happened before the pass
+        // one pass is enough for all changes that happen before it starts
         Stream.buffer({ capacity: 1, strategy: "sliding" }),
         Stream.runForEach(() =>
           Effect.catch(drain(folders), (error) => Effect.logWarning(`the hooks' spool: ${error.message}`))

@@ -1,20 +1,23 @@
 /**
  * Tokens: the secrets of the daemon's TCP port: two tokens, and the secret from which the keys of pages are derived.
  *
- * Guarantees: each is in a file of the state directory that only its owner can read. It is created on first use,
- * atomically. Comparing a token takes the same time however much of it is right.
+ * Guarantees: each secret is in a file of the state directory that only its owner can read. The file is created on
+ * first use, atomically. Comparing a token takes the same time, however many of its characters are right.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import { join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
 import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
 
-/** Levels of access. `hooks` allows only reports, so its token can be stored in the settings of other programs. */
+/**
+ * Access level of a token. `hooks` only permits reporting events, so this token can be stored in the settings of other
+ * programs.
+ */
 export type Level = "hooks" | "full"
 
 export type Tokens = { readonly [level in Level]: string }
 
-/** Secrets that are stored in a file. The secret `pages` is never sent. */
+/** Secrets that are stored in files. The secret `pages` is never sent. */
 type Secret = Level | "pages"
 
 export class TokenError extends Schema.TaggedError<TokenError>()("TokenError", {
@@ -34,10 +37,16 @@ const failed = (path: string) => (error: PlatformError.PlatformError) =>
     remedy: remedyOf(error, "Make sure that the state directory is yours: agentd doctor")
   })
 
-/** A new secret from the operating system's random bytes, not from Effect's Random, whose seed a test can choose. */
+/**
+ * A new secret from the operating system's random bytes. Effect's Random is not used, because a test can choose its
+ * seed.
+ */
 const fresh = Effect.sync(() => randomBytes(BYTES).toString("base64url"))
 
-/** Creates the token's file by a link, so that two processes that create it at once end up with the same token. */
+/**
+ * Creates the file of a token. A link makes this atomic: if two processes create the file at the same time, both get
+ * the same token.
+ */
 const create = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const token = yield* fresh
@@ -52,7 +61,7 @@ const create = Effect.fnUntraced(function* (path: string) {
   )
 })
 
-/** Creates the token if it does not exist. */
+/** Reads a token, and creates it if it does not exist. */
 export const read = Effect.fnUntraced(function* (state: string, level: Secret) {
   const fs = yield* FileSystem.FileSystem
   const path = fileOf(state, level)

@@ -1,4 +1,4 @@
-/** AccessProtocol: procedures that grant and revoke access over HTTP. */
+/** AccessProtocol: procedures that grant, list and revoke access over HTTP. */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import { nameOf } from "../../access/Access.ts"
@@ -6,13 +6,13 @@ import { Right } from "../../access/AccessKinds.ts"
 import * as Bounds from "../../board/Bounds.ts"
 import { command, error, input, procedure, Speaks } from "./Procedure.ts"
 
-/** A token for the HTTP server, as `agentd access` lists it. */
+/** A grant of access over HTTP, as `agentd access` lists it. */
 export const AccessRow = Schema.Struct({
   id: Schema.String,
   right: Right,
   label: Schema.String,
   by: Schema.String,
-  /** When the right was granted, ms since the epoch. */
+  /** When the access was granted, in ms since the epoch. */
   since: Schema.Finite
 })
 export type AccessRow = typeof AccessRow.Type
@@ -21,8 +21,8 @@ const wanted = { right: Right, label: Bounds.line(100), caller: Bounds.caller }
 
 export const access = [
   /**
-   * A link that gives a page its key, once, within two minutes. From then on the daemon listens on its port. `ownPort`:
-   * the page gets its own port instead of a name below localhost.
+   * Creates a link that gives a page its key, once, within two minutes. From then on, the daemon listens on its port.
+   * `ownPort`: the page gets its own port instead of a host name below `localhost`.
    */
   procedure(
     Rpc.make("Invite", {
@@ -43,7 +43,7 @@ export const access = [
         return { url: `${address.replace("127.0.0.1", nameOf(code))}/#open=${code}` }
       })
   ),
-  /** For a program; the daemon returns the token only once. */
+  /** Creates a token for a program. The daemon returns the token only once. */
   procedure(
     Rpc.make("Grant", {
       payload: input(wanted),
@@ -62,7 +62,7 @@ export const access = [
       grants.map(({ by, id, label, right, since }) => ({ id, right, label, by, since }))
     )
   ),
-  /** `name`: the grant's id, or a unique prefix of it. */
+  /** Revokes a grant. `name`: the grant's id, or a unique prefix of it. */
   procedure(command("Revoke", {}, "decides"), ({ access }, { caller, name }) =>
     Effect.map(access.revoke(name, caller), ({ eventId, grant }) => ({
       eventId,

@@ -1,8 +1,8 @@
 /**
- * Admission: limits the number of calls under way, of any kind; for runs also the number per run.
+ * Admission: limits the number of calls in progress, whatever they do. For runs, the number per run is limited, too.
  *
  * Guarantees: a call beyond the limit is refused at once and costs nothing. A call that has started is carried out even
- * if its caller disconnects, and frees its slot when it ends. When the daemon ends, all calls end.
+ * if its caller disconnects, and it frees its slot when it ends. When the daemon ends, all calls end.
  */
 import { Effect, Fiber } from "effect"
 import { type CommandRefused, refuse } from "../../domain/Messages.ts"
@@ -10,11 +10,14 @@ import { Limits } from "../../board/Limits.ts"
 
 const full = (count: number, remedy: string) => refuse("not_now", `${count} calls are already in progress.`, remedy)
 
-/** `acquire`: takes a slot, and returns the effect that frees it. Calls end with the scope. */
+/**
+ * Makes the admission from an effect that takes a slot. `acquire`: takes a slot, and returns the effect that frees it.
+ * Calls are interrupted when the scope closes.
+ */
 const admitting = (acquire: Effect.Effect<Effect.Effect<void>, CommandRefused>) =>
   Effect.map(Effect.scope, (scope) => ({
     call: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-      // an interrupt must not leave a command of several steps half done
+      // an interrupt must not leave a command with several steps half done
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {
           const release = yield* acquire
@@ -23,7 +26,7 @@ const admitting = (acquire: Effect.Effect<Effect.Effect<void>, CommandRefused>) 
           return yield* restore(Fiber.join(fiber))
         })
       ),
-    /** Admits a stream for as long as its caller listens. */
+    /** Admits a stream; its slot is occupied until the caller stops listening. */
     held: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.acquireUseRelease(
         acquire,
@@ -50,8 +53,8 @@ export const make = Effect.suspend(() => {
 })
 
 /**
- * Limits the calls of runs. `run`: the run that calls. A run without a current call always gets a slot, however many
- * calls other runs make.
+ * Limits the calls of runs. `run`: the run that makes the call. A run without another call in progress always gets a
+ * slot, however many calls other runs make.
  */
 export const ofRuns = (run: Effect.Effect<string>) =>
   Effect.suspend(() => {

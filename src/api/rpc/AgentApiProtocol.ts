@@ -1,11 +1,12 @@
 /**
- * AgentApiProtocol: procedures that a managed agent can call for itself, through `agentd mcp`. It identifies itself by
- * its run's id; on its run's own socket it can name no other run.
+ * AgentApiProtocol: procedures that a managed agent can call for itself, through `agentd mcp`. The agent identifies
+ * itself by the id of its run. On its run's own socket, it cannot name another run.
  *
- * Guarantees: each procedure first checks which agent's run calls, and whether the run is under way. A run that has
- * ended is refused. An action that the agent's `may` does not list is refused, with the name of that field. No
- * procedure has an effect outside the agent's own conversation. On the control socket these checks tell agents apart.
- * They do not lock out a process of the same user, which can connect to that socket anyway.
+ * Guarantees: each procedure first checks which agent the calling run belongs to, and whether the run is in progress. A
+ * run that has ended is refused. An action that is not listed in the field `may` of the agent's config is refused, and
+ * the refusal names the field. No procedure has an effect outside the agent's own conversation. On the control socket
+ * these checks tell agents apart. They cannot stop another process of the same user, which can connect to that socket
+ * anyway.
  */
 import { AttachedFile } from "../../runs/AttachedFile.ts"
 import { Effect, Schema } from "effect"
@@ -39,7 +40,7 @@ export const VoiceInfo = Schema.Struct({
 })
 export type VoiceInfo = typeof VoiceInfo.Type
 
-/** The part of an inbox that fits into one answer. */
+/** The messages of an inbox that fit into one reply. */
 export const VoiceInboxReply = Schema.Struct({
   /** The messages, oldest first. */
   messages: Schema.Array(
@@ -48,21 +49,21 @@ export const VoiceInboxReply = Schema.Struct({
       from: Schema.String,
       text: Schema.String,
       at: Schema.Finite,
-      /** True: the agent's turn already carries the message. */
+      /** True if the agent's current turn already contains the message. */
       carried: Schema.Boolean,
-      /** Files that come with the message: the turn that carries it receives them. */
+      /** Files attached to the message. The agent receives them in the turn that contains the message. */
       files: Schema.optional(Schema.Array(AttachedFile))
     })
   ),
-  /** Number of further messages, which did not fit into the answer. */
+  /** Number of further messages that did not fit into the reply. */
   more: Schema.Int
 })
 export type VoiceInboxReply = typeof VoiceInboxReply.Type
 
-/** Maximum size of the messages' texts in one answer, in bytes. */
+/** Maximum total size of the message texts in one reply, in bytes. */
 const INBOX_BYTES = 2 * Limits.textBytes
 
-/** As many messages as fit into one answer, oldest first, and at least one. */
+/** The oldest messages, as many as fit into one reply, but at least one. */
 export const fitting = (messages: ReadonlyArray<InboxMessage>): VoiceInboxReply => {
   let [size, count] = [0, 0]
   for (const { text } of messages) {
@@ -83,8 +84,8 @@ const forbidden = (of: VoiceOf, voice: Voice, config: string | null) => {
 }
 
 /**
- * The first step of each procedure: checks which agent calls, and whether it may. Names are looked up in the agent's
- * conversation.
+ * The first step of each procedure: finds out which agent calls, and checks its permission. Names are looked up in the
+ * agent's conversation.
  */
 export const speaking = Effect.fnUntraced(function* (agents: Agents["Service"], runId: string, voice: Voice) {
   const of = yield* agents.voice(runId)
@@ -96,7 +97,7 @@ export const speaking = Effect.fnUntraced(function* (agents: Agents["Service"], 
   return { of, caller }
 })
 
-/** Checks that `name` is another agent of the same conversation. */
+/** Checks that `name` is another agent in the same conversation. */
 const neighbour = Effect.fnUntraced(function* (agents: Agents["Service"], of: VoiceOf, name: string, caller: Caller) {
   const found = yield* agents
     .agent(name, caller)
@@ -124,7 +125,7 @@ export const voices = [
     ({ agents }, { runId }) =>
       Effect.flatMap(speaking(agents, runId, "inbox"), ({ of }) => Effect.map(agents.inbox(of), fitting))
   ),
-  /** Sends a message to an agent of the caller's own conversation, by its name. */
+  /** Sends a message to another agent in the caller's conversation, by the agent's name. */
   procedure(
     Rpc.make("VoiceMessage", {
       payload: input({ ...run, agent: Bounds.name, text: Bounds.text() }),

@@ -1,8 +1,9 @@
 /**
- * CallGuard: the checks of every call before its procedure. The payload is validated, a call beyond the limit is
- * refused, and a refusal for an unknown name suggests a similar one.
+ * CallGuard: checks every call before its procedure runs. It validates the payload, refuses calls beyond the limit, and
+ * adds the suggestion of a similar name to a refusal for an unknown name.
  *
- * Guarantees: if the store can no longer write, each call under way fails with the reason, whatever it waits for.
+ * Guarantees: if the store can no longer be written, every call in progress fails with the reason, whatever the call is
+ * waiting for.
  */
 import { Context, Effect, Layer, Result, Schema, type Scope } from "effect"
 import { type Rpc, RpcSchema } from "effect/rpc"
@@ -38,14 +39,17 @@ const checkOf = ({ _tag, payloadSchema }: Rpc.AnyWithProps): Check => {
       const result = read(payload)
       return Result.isFailure(result) ? refusalOf(result.failure.issue) : undefined
     } catch (error) {
-      // the validation recurses once per level, and the stack is too small for very deep payloads
+      // the validation calls itself once per level of nesting, and the stack is too small for very deep payloads
       if (error instanceof RangeError) return tooDeep
       throw error
     }
   }
 }
 
-/** Links the command's span to the rune in its reply, so that later work caused by the command belongs to its trace. */
+/**
+ * Links a command's span to the rune in its reply, so that work that the command causes later belongs to the same
+ * trace.
+ */
 const followed =
   ({ answered }: Tracing) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -61,7 +65,7 @@ interface Named {
   readonly caller: Caller
 }
 
-/** `admit`: limits how many calls are under way. */
+/** The middleware with these checks. `admit`: limits the number of calls in progress. */
 export const layer = (admit: Effect.Effect<Admission.Admission, never, Scope.Scope> = Admission.make) =>
   Layer.effect(Gate)(
     Effect.gen(function* () {

@@ -1,12 +1,13 @@
 /**
- * CallerIdentity: determines which caller a command is from, by its connection. If the calling process has the mark of a run,
+ * CallerIdentity: finds out by the connection who the caller of a command is. If the calling process belongs to a run,
  * the name in the payload is ignored.
  *
- * Guarantees: a command of a marked caller is logged as that agent's, whatever name it states. Commands that decide for
- * a user (approve, deny, answer) are refused to a marked caller, and to one whose process cannot be found. Each agent
- * that tried is in the log. No run can speak as another. A connection is looked up once, and never for a command that
- * only reads. For commands that decide nothing, the process id that a client states is believed; without one, the
- * process is searched for. This keeps honest programs apart; it is not a security boundary (PeerProcess).
+ * Guarantees: a command of a run's process is logged as a command of the run's agent, whatever name the payload
+ * contains. Commands that decide for a user (approve, deny, answer) are refused to a run's process, and to a process
+ * that cannot be found. Each agent's attempt is logged. No run can act as another run. A connection is looked up once,
+ * and never for a command that only reads. For a command that decides nothing, the process id that the client states is
+ * believed; if the client states none, the process is searched for. This keeps honest programs apart, but is not a
+ * security boundary (PeerProcess).
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Context, Effect, Option } from "effect"
@@ -20,18 +21,21 @@ import type { Voice } from "./Procedure.ts"
 
 interface Looking {
   readonly search: (socket: Socket) => Effect.Effect<Peer>
-  /** Looks up the process with the id that the client states. */
+  /** Looks up the process whose id the client has stated. */
   readonly believe: (pid: number) => Effect.Effect<Peer>
 }
 
 const untold = Effect.succeed<Peer>({ _tag: "Untold" })
 
-/** The look-up of callers. By default no caller is looked up, for example if the daemon has no socket. */
+/**
+ * The functions that look up callers. By default callers are not looked up, because a daemon without a socket needs no
+ * look-up.
+ */
 export const Look = Context.Reference<Looking>("agentd/rpc/Look", {
   defaultValue: () => ({ search: () => untold, believe: () => untold })
 })
 
-/** Number of refused agents and commands that are remembered, so that each is logged once. */
+/** Maximum number of refused attempts, by run and command, that are kept so that each is logged only once. */
 const MAX_TRIED = 1_000
 
 const another = refuse(
@@ -56,7 +60,7 @@ export const make = Effect.fnUntraced(function* (agents: Agents["Service"], log:
 
   const connection = Effect.map(Effect.serviceOption(NodeSocket.NetSocket), Option.getOrUndefined)
 
-  /** The process of the caller. An unknown result is not cached, because the process might be found the next time. */
+  /** The caller's process. If it is unknown, the result is not cached, because the process might be found next time. */
   const peer = Effect.fnUntraced(function* (isBelieved: boolean): Effect.fn.Return<Peer> {
     const socket = yield* connection
     if (socket === undefined) return { _tag: "Untold" }
@@ -90,13 +94,13 @@ export const make = Effect.fnUntraced(function* (agents: Agents["Service"], log:
     return yield* refusal(by)
   })
 
-  /** Records the process id that the client states. */
+  /** Records the process id that the client has stated. */
   const introduce = (pid: number) =>
     Effect.map(connection, (socket) => {
       if (socket !== undefined) introduced.set(socket, pid)
     })
 
-  /** The name under which the command is carried out and logged. `said`: the name or the run that the caller states. */
+  /** The name under which a command is carried out and logged. `said`: the caller's name or run in the payload. */
   const sign = Effect.fnUntraced(function* (how: Voice, what: string, said: string) {
     const found = yield* peer(how === "acts")
     switch (found._tag) {

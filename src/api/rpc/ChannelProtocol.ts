@@ -1,8 +1,9 @@
 /**
- * ChannelProtocol: procedures for channels, for users and for the agents in them. `name` is a channel of the caller's
- * project, or `project/channel`.
+ * ChannelProtocol: procedures for channels, for users and for the agents in the channels. `name`: a channel of the
+ * caller's project, or `project/channel`.
  *
- * Guarantees: an agent can speak only through a run of its own that is under way, and only if its `may` lists "post".
+ * Guarantees: an agent can post only while a run of its own is in progress, and only if `may` in its config lists
+ * "post".
  */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
@@ -34,7 +35,7 @@ interface Named {
 const settingsOf = ({ agents, order, topic }: { agents: ReadonlyArray<string>; order: Order; topic: string }) =>
   decodeChannel({ agents: [...new Set(agents)], order, ...(topic === "" ? {} : { topic }) })
 
-/** If the channel's conversation is over, a failed command is refused with a text that says so. */
+/** If a command fails and the channel's conversation is closed, the refusal says that the conversation is closed. */
 const orOver = <A, E>({ agents, channels }: Features, { caller, name }: Named, run: Effect.Effect<A, E>) =>
   Effect.catch(run, (error): Effect.Effect<never, E | CommandRefused> =>
     channels.show(name, caller).pipe(
@@ -47,8 +48,8 @@ const orOver = <A, E>({ agents, channels }: Features, { caller, name }: Named, r
   )
 
 /**
- * Adds a warning about agents that do not exist. A seat can wait for a future agent, but with a misspelt name it would
- * wait for ever.
+ * Adds a warning about agents that do not exist to a reply. A seat can wait for an agent that is created later, but
+ * with a misspelled name it would wait for ever.
  */
 const withAbsent = Effect.fnUntraced(function* (
   { agents, channels }: Features,
@@ -68,7 +69,10 @@ const withAbsent = Effect.fnUntraced(function* (
   return { ...done, message: `${done.message} ${who}: the seat stays empty until there is one.` }
 })
 
-/** An agent posts or signals in its own turn. `channel` can be empty if the agent has the floor of only one channel. */
+/**
+ * Posts or signals for an agent that has the floor. `channel` can be empty if the agent has the floor in only one
+ * channel.
+ */
 export const voiceChannel = procedure(
   Rpc.make("VoiceChannel", {
     payload: input({ runId: Bounds.name, channel: Bounds.name, utterance }),
@@ -82,7 +86,7 @@ export const voiceChannel = procedure(
 )
 
 export const channels = [
-  /** Lists channels without the closed ones. */
+  /** Lists all channels that are not closed. */
   procedure(
     Rpc.make("Channels", { success: Schema.Array(ChannelInfo), error: CommandRefused }),
     ({ channels }) => channels.list
@@ -118,7 +122,7 @@ export const channels = [
   procedure(command("PostToChannel", { text: post }, "acts"), (features, { text, ...input }) =>
     orOver(features, input, features.channels.post(input.name, text, input.caller))
   ),
-  /** `agents`: the agents that come first in the queue, in this order. */
+  /** Changes the order of the queue. `agents`: the agents that come first, in this order. */
   procedure(command("OrderChannel", { order: Order, agents }, "acts"), (features, { agents, order, ...input }) =>
     orOver(features, input, features.channels.order(input.name, order, agents, input.caller))
   ),
@@ -128,7 +132,7 @@ export const channels = [
   procedure(command("SkipFloor", {}, "acts"), (features, input) =>
     orOver(features, input, features.channels.skip(input.name, input.caller))
   ),
-  /** Moves `agent`, which waits or has the floor, to the end of the queue. */
+  /** Moves `agent`, which is waiting or has the floor, to the end of the queue. */
   procedure(command("RequeueSeat", { agent }, "acts"), (features, { agent, ...input }) =>
     orOver(features, input, features.channels.requeue(input.name, agent, input.caller))
   ),

@@ -1,11 +1,11 @@
 /**
- * ConnectionLimits: limits for the connections of a socket: how many there are, how long they may be silent, and how many bytes of
- * incomplete lines they send. The control socket and the runs' own sockets each have their own limits.
+ * ConnectionLimits: limits the number of a socket's connections, the time that a client may take for a line, and the
+ * number of bytes in incomplete lines. The control socket and the runs' own sockets have different limits.
  *
- * Guarantees: connections that have not sent a line yet take no room from those that have. Incomplete lines use a
- * bounded amount of memory. A connection that was closed is not read further. No further requests are read from a
- * client that reads no answers, or that is told to wait. Each run has its limits, and all runs together have theirs. A
- * run that floods its socket is disconnected, and takes no room from another run.
+ * Guarantees: connections that have not sent a line yet take no slots from those that have. Incomplete lines use a
+ * bounded amount of memory. After a connection has been closed, nothing more is read from it. No more requests are read
+ * from a client that does not read its answers, or that sends too fast. Each run has its own limits, and so do all runs
+ * together. A run that floods its socket is disconnected, and takes nothing from other runs.
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import type { Socket } from "node:net"
@@ -16,12 +16,12 @@ import { PendingConnections } from "../../domain/PendingConnections.ts"
 import { FairShare } from "./FairShare.ts"
 import { Limits } from "../../board/Limits.ts"
 
-/** ms within which a client must send its first line, and complete each line that it has begun. */
+/** Time in ms within which a client must send its first line, and complete each line that it has begun. */
 export const LINE_TIME = 5_000
-/** Interval of the check for connections that take too long, in ms. */
+/** Interval at which connections are checked for their time limits, in ms. */
 const SWEEP = 1_000
 
-/** Waits until everything that has arrived on a connection was read once. */
+/** Waits until all data that had already arrived on a connection has been read. */
 const readOnce = Effect.callback<void>((resume) => {
   const waiting = setImmediate(() => setImmediate(() => resume(Effect.void)))
   return Effect.sync(() => clearImmediate(waiting))
@@ -35,26 +35,29 @@ const linesIn = (part: Uint8Array | string): number => {
 }
 
 interface Bounds {
-  /** The owner whose share the connection uses: its run; on the control socket one owner for all connections. */
+  /**
+   * The owner whose limits apply to a connection: its run. On the control socket all connections have the same owner.
+   */
   readonly ownerOf: (conn: Socket) => string
   readonly connections: FairShare<string, Socket>
-  /** Number of bytes of incomplete lines, by connection. */
+  /** Number of bytes in incomplete lines, by owner and connection. */
   readonly halfLines: FairShare<string, Socket>
   /**
-   * Connections that have not sent a line yet. If omitted, every connection counts as a normal connection from the
-   * start.
+   * Connections that have not sent a line yet. If omitted, every new connection counts as a normal connection at once.
    */
   readonly strangers?: PendingConnections<Socket>
-  /** Maximum pace of an owner's lines. After a burst, lines that come faster wait unread. */
+  /** Maximum rate of an owner's lines. After a burst, lines above this rate are left unread for a while. */
   readonly lines?: { readonly perSecond: number; readonly burst: number }
 }
 
 /** Decides which connections stay, and closes the others. */
 export class ConnectionRooms {
   private readonly bounds: Bounds
-  /** Time since which each connection must complete a line: its first one, or one that it has begun. */
+  /**
+   * By connection: the time since which the client has owed a complete line, the first one or one that it has begun.
+   */
   private readonly since = new Map<Socket, number>()
-  /** By owner: the time at which the owner's lines so far would have been sent at the allowed pace. */
+  /** By owner: the time until which the owner's lines so far would have taken at the allowed rate. */
   private readonly paces = new Map<string, number>()
 
   constructor(bounds: Bounds) {
@@ -68,12 +71,12 @@ export class ConnectionRooms {
     else strangers.enter(conn)
   }
 
-  /** Records that everything that had arrived was read once. */
+  /** Records that all data that had already arrived on a connection has been read. */
   settle(conn: Socket): void {
     this.bounds.strangers?.settle(conn)
   }
 
-  /** Records that a part of the connection's data was read. */
+  /** Records a piece of data that has been read from a connection. */
   take(conn: Socket, part: Uint8Array | string, now: number): void {
     const { halfLines, ownerOf } = this.bounds
     const owner = ownerOf(conn)
@@ -98,14 +101,17 @@ export class ConnectionRooms {
     halfLines.drop(ownerOf(conn), conn)
   }
 
-  /** Time in ms until more data of the connection may be read. */
+  /** Time in ms until more data may be read from the connection; not positive if more may be read now. */
   wait(conn: Socket, now: number): number {
     const { lines, ownerOf } = this.bounds
     const pace = this.paces.get(ownerOf(conn))
     return lines === undefined || pace === undefined ? 0 : pace - (1000 / lines.perSecond) * lines.burst - now
   }
 
-  /** Closes all connections that have taken too long. */
+  /**
+   * Closes all connections that have exceeded their time limit. `late`: time in ms by which this check is late; the
+   * limits are extended by it.
+   */
   sweep(now: number, late = 0): void {
     for (const [owner, pace] of this.paces) if (pace <= now) this.paces.delete(owner)
     for (const [conn, since] of this.since) {
@@ -114,7 +120,7 @@ export class ConnectionRooms {
     }
   }
 
-  /** Whether any connection could exceed its time; otherwise no timer runs. */
+  /** True if any connection has a running time limit, or any owner must wait. Otherwise no timer runs. */
   isWatching(): boolean {
     return this.paces.size > 0 || this.since.size > 0
   }
@@ -127,9 +133,9 @@ export class ConnectionRooms {
   }
 
   /**
-   * A stranger that completes a line counts as a connection from then on; an existing connection becomes the newest
-   * again. If there are too many, the one that was silent longest is closed. So an active client is served, however
-   * many only follow a stream.
+   * Called when a connection has completed a line. A pending connection becomes a normal one; a normal one becomes the
+   * most recently active. If there are too many, the one that has been silent longest is closed. So active clients are
+   * served, however many others only follow a stream.
    */
   private heard(owner: string, conn: Socket): void {
     const { connections, strangers } = this.bounds
@@ -178,7 +184,7 @@ const next = (conn: Socket, ...events: ReadonlyArray<"close" | "drain">) =>
     })
   })
 
-/** Waits until the client has read its answers and its waiting time is over, or until the client has disconnected. */
+/** Waits until the client has read its answers and may send again, or until it has disconnected. */
 const ready = (conn: Socket, rooms: ConnectionLimits) =>
   Effect.gen(function* () {
     if (conn.writableNeedDrain && !conn.destroyed) yield* next(conn, "drain", "close")
@@ -186,7 +192,7 @@ const ready = (conn: Socket, rooms: ConnectionLimits) =>
     if (wait > 0 && !conn.destroyed) yield* Effect.raceFirst(Effect.sleep(wait), next(conn, "close"))
   })
 
-/** A socket that reports each part that is read. */
+/** Wraps a socket, so that `tell` is called with each piece of data that is read. */
 const heard = (
   socket: EffectSocket.Socket,
   before: Effect.Effect<void>,
@@ -202,7 +208,7 @@ const heard = (
   }))
 })
 
-/** Applies the limits to a server: connections that send too much or take too long are closed, and not read further. */
+/** Applies the limits to a server. Connections that send too much or take too long are closed. */
 export const limited = Effect.fnUntraced(function* (
   server: SocketServer.SocketServer["Service"],
   rooms: ConnectionLimits
@@ -225,10 +231,10 @@ export const limited = Effect.fnUntraced(function* (
       server.run((socket) =>
         Effect.gen(function* () {
           const found = yield* Effect.serviceOption(NodeSocket.NetSocket)
-          // every connection of a real server has a NetSocket
+          // every connection of a real server has a NetSocket; without one there is nothing to serve
           if (found._tag === "None") return
           const conn = found.value
-          // each answer that waits for the client to read it adds a listener: up to the number of calls
+          // each answer that waits until the client reads adds a listener; there can be as many as calls
           conn.setMaxListeners(2 * Limits.calls)
           rooms.enter(conn, yield* Monotonic.now)
           look()
@@ -243,7 +249,7 @@ export const limited = Effect.fnUntraced(function* (
               rooms.take(conn, part, now)
               look()
             })
-          // an error of a connection concerns only that connection
+          // an error in a connection concerns only that connection
           yield* Effect.catchCause(Effect.asVoid(handler(heard(socket, ready(conn, rooms), tell))), (cause) =>
             Effect.logDebug("a control connection broke", cause)
           ).pipe(Effect.ensuring(Effect.sync(() => rooms.leave(conn))))

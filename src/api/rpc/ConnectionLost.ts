@@ -1,4 +1,7 @@
-/** ConnectionLost: the error when a daemon ends before it has answered; the command might have been carried out. Pure. */
+/**
+ * ConnectionLost: the error for a daemon that ends before it has answered. The command might have been carried out.
+ * Pure.
+ */
 export const lostAnswer = (socket: string) => ({
   reason: "lost",
   message: `The daemon at ${socket} stopped before it answered.`,

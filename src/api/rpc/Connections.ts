@@ -1,11 +1,11 @@
-/** Connections: presents connections that were accepted elsewhere as the connections of one socket server. */
+/** Connections: turns connections that another part has accepted into a socket server. */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import type { Socket } from "node:net"
 import { Context, Effect, FiberSet, Scope } from "effect"
 import { unixPathAddress } from "effect/net/NetAddress"
 import { type Socket as EffectSocket, SocketServer } from "effect/socket"
 
-/** Passes each connection from now on to `take`, while the scope is open. */
+/** Passes each new connection to `take`, until the scope closes. */
 export type Answer = (take: (conn: Socket) => void) => Effect.Effect<void, never, Scope.Scope>
 
 const closing = (conn: Socket) =>

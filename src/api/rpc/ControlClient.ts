@@ -1,8 +1,8 @@
 /**
  * ControlClient: calls the daemon over its control socket.
  *
- * Guarantees: each reason why the daemon cannot be reached becomes one typed error, with the reason and a remedy. A
- * daemon that accepts the connection but never answers causes an error after a bounded time.
+ * Guarantees: each way in which the daemon can be unreachable becomes one typed error, with the reason and a remedy. If
+ * a daemon accepts the connection but never answers, the call fails after a limited time.
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Cause, Effect, Layer, Schedule, Schema, type Scope } from "effect"
@@ -21,16 +21,19 @@ export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("
   remedy: Schema.String,
   /** The cause: "not-running", "forbidden", "lost", "older" or "protocol". */
   reason: Schema.String,
-  /** Process id of the daemon that is running although it does not answer, according to the store's lock. */
+  /** Process id of a daemon that runs but does not answer, read from the store's lock. */
   pid: Schema.optionalKey(Schema.Int)
 }) {}
 
 export type Client = RpcClient.RpcClient<RpcGroup.Rpcs<typeof Control>, RpcClientError.RpcClientError>
 
-/** Timeout of a silent connection. A ping is sent every 5 s. */
+/** Time without data after which a connection counts as broken. A ping is sent every 5 s. */
 const PING_TIMEOUT = "20 seconds"
 
-/** The error for a daemon that runs without its socket: it is about to start, or the socket was deleted. */
+/**
+ * The error for a daemon that runs without its socket, because it is starting or ending, or because the socket was
+ * deleted.
+ */
 export const cutOff = (socket: string, pid: number) =>
   new DaemonUnreachable({
     reason: "not-running",
@@ -45,7 +48,7 @@ const unreachable = (
   holder: () => number | undefined
 ): DaemonUnreachable => {
   const { reason } = error
-  // EAGAIN: a process listens, but accepts no connection.
+  // EAGAIN: a process listens on the socket, but does not accept the connection.
   if (reason._tag !== "SocketOpenError" || reason.kind === "Timeout" || codeOf(reason) === "EAGAIN") {
     const how = reason._tag === "SocketCloseError" ? "went away." : `went away or does not answer: ${reason.message}`
     return new DaemonUnreachable({
@@ -72,7 +75,7 @@ const unreachable = (
       })
 }
 
-/** True if the daemon is too old to have the procedure; the RPC library reports it with this text. */
+/** True if the daemon is too old to have the procedure; the RPC library then reports this text. */
 const isUnknown = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isDieReason(reason) && String(reason.defect).startsWith("Unknown request tag"))
 
@@ -83,11 +86,14 @@ const older = (socket: string) =>
     remedy: "Restart it to run the installed version: agentd restart"
   })
 
-/** True if the daemon closed the connection during a write; the RPC library reports it this way. */
+/** True if the daemon closed the connection during a write; the RPC library then reports a socket error as a defect. */
 const isUnwritten = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isDieReason(reason) && Socket.isSocketError(reason.defect))
 
-/** The first frame negotiates the protocol; a daemon that does not support it receives no call. */
+/**
+ * A client that has negotiated the protocol version in the first frame. If the daemon does not support the version, no
+ * call is sent.
+ */
 const greeted = Effect.tap(
   Effect.flatMap(Exported, (isTraced) => RpcClient.make(Control, { disableTracing: !isTraced, spanPrefix: "agentd" })),
   (client) =>
@@ -113,7 +119,7 @@ export const call = <A, E, R>(
 ): Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>> =>
   Effect.flatMap(greeted, use).pipe(
     Effect.scoped,
-    // a daemon that stops interrupts its calls; an interrupt of this client does not reach this handler
+    // a daemon that stops interrupts its calls; an interrupt of this client itself does not get here
     Effect.catchCauseIf(
       (cause) => Cause.hasInterruptsOnly(cause) || isUnwritten(cause),
       () => Effect.fail(new DaemonUnreachable(lostAnswer(socket)))

@@ -1,7 +1,7 @@
 /**
- * ControlHandlers: handlers of the protocol's procedures, over the daemon's features, behind the gate. A command that
- * speaks for its caller gets the name that Callers determines by the connection. A run's own socket has only the
- * procedures by which an agent speaks.
+ * ControlHandlers: connects the protocol's procedures to the daemon's features. All calls first pass the gate. A
+ * command that acts for its caller gets the caller's name from CallerIdentity, which finds it by the connection. A
+ * run's own socket serves only the procedures by which an agent acts for itself.
  */
 import { SpendingLimits } from "../../domain/SpendingLimits.ts"
 import { Context, Effect, Layer } from "effect"
@@ -53,7 +53,7 @@ type Signing = Effect.Success<ReturnType<typeof CallerIdentity.make>>
 type Spoken = { readonly by: string } | { readonly caller: { readonly by: string } } | { readonly runId: string }
 type Introduction = { readonly pid?: number }
 
-/** The procedure's handler, called with the caller's verified name. */
+/** The procedure's handler, which is called with the caller's verified name. */
 const spoken = (given: Features, { introduce, sign }: Signing, { rpc, run }: AnyProcedure) => {
   const how = Context.get((rpc as Rpc.AnyWithProps).annotations, Speaks)
   if (how === undefined) return (payload: unknown) => run(given, payload as never)
@@ -79,8 +79,8 @@ const spoken = (given: Features, { introduce, sign }: Signing, { rpc, run }: Any
 }
 
 /**
- * The handlers of all procedures. The handler of a procedure is its own `run`: a declaration contains both, so the
- * types are not repeated here.
+ * The handlers of all procedures. Each declaration contains its own handler, `run`, with matching types, so the types
+ * are not checked again here.
  */
 const handlersOf = <Group>(all: ReadonlyArray<AnyProcedure>) =>
   Effect.gen(function* () {
@@ -93,7 +93,7 @@ const handlersOf = <Group>(all: ReadonlyArray<AnyProcedure>) =>
 
 export const layer = Control.toLayer(handlersOf<typeof Control>(procedures)).pipe(Layer.provideMerge(CallGuard.layer()))
 
-/** Handlers for the runs' own sockets. `run`: the run whose socket the call came through. */
+/** Handlers for the runs' own sockets. `run`: the run whose socket received the call. */
 export const ofRuns = (run: Effect.Effect<string>) =>
   AgentApi.toLayer(handlersOf<typeof AgentApi>(agentApi)).pipe(
     Layer.provideMerge(CallGuard.layer(Admission.ofRuns(run)))

@@ -1,10 +1,10 @@
 /**
  * ControlServer: the daemon's control socket.
  *
- * Guarantees: only the daemon's own user can connect (a folder that others cannot write, a socket of mode 0600). A
- * client that sends garbage, too much or nothing, or that disconnects in the middle, costs at most its own connection.
- * Connections that have not sent a line yet take no room from those that have. Incomplete lines use a bounded amount of
- * memory. A socket that is deleted is created again.
+ * Guarantees: only the daemon's own user can connect: others cannot write to the socket's folder, and the socket has
+ * mode 0600. If a client sends garbage, too much or nothing, or disconnects in the middle, only its own connection is
+ * affected. Connections that have not sent a line yet take no slots from those that have. Incomplete lines use a
+ * bounded amount of memory. If the socket is deleted, it is created again.
  */
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Effect, FileSystem, Layer, Tracer } from "effect"
@@ -25,11 +25,11 @@ import { controlRooms, limited } from "./ConnectionLimits.ts"
 export interface Options {
   /** Absolute path of the socket. */
   readonly socket: string
-  /** Collects the spans of commands; undefined: no spans. */
+  /** Collects the spans of commands; undefined if there is no tracing. */
   readonly tracing?: Tracing | undefined
-  /** The store whose runs can be callers; undefined: no caller is looked up. */
+  /** Id of the store whose runs can be callers; undefined if callers are not looked up. */
   readonly store?: string
-  /** The socket, if another process (systemd) listens on it. */
+  /** The control socket, if another process (systemd) listens on it. */
   readonly given?: InheritedSocket | undefined
 }
 
@@ -42,8 +42,8 @@ const both = (
 })
 
 /**
- * Creates the socket again when it is deleted. `now`: checks for the socket at once, because it might already be gone
- * if another process listened on it first.
+ * Creates the socket again whenever it is deleted. `now`: also check at once, because the socket might already be gone
+ * if another process listened on it before.
  */
 const kept = Effect.fnUntraced(function* (path: string, first: SocketServer.SocketServer["Service"], now: boolean) {
   const claimed = Effect.provideContext(claim(path), yield* Effect.context<FileSystem.FileSystem>())
@@ -70,7 +70,7 @@ const listen = Effect.fnUntraced(function* (path: string) {
 
 const lookAt = (store: string) => Layer.sync(Look, () => PeerProcess.make(store))
 
-/** Serves while the scope is open. */
+/** Serves on the control socket until the scope closes. */
 export const layer = (options: Options) =>
   RpcServer.layer(Control, {
     disableFatalDefects: true,

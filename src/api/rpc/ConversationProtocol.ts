@@ -1,11 +1,14 @@
-/** ConversationProtocol: procedures for conversations, for the tool calls of their agents, and for sub-agents. */
+/** ConversationProtocol: procedures for conversations, for their agents' tool calls, and for sub-agents. */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import { CallInfo, ConversationInfo, SpawnRequest } from "../../domain/Messages.ts"
 import * as Bounds from "../../board/Bounds.ts"
 import { AtOnce, command, error, input, procedure, question, Speaks } from "./Procedure.ts"
 
-/** Checks only lengths. The name of the sub-agent is checked later, by the rules for agent names. */
+/**
+ * The request for a sub-agent. Only lengths are checked here; the sub-agent's name is checked later, by the rules for
+ * agent names.
+ */
 export const spawnRequest = Schema.Struct({
   ...SpawnRequest.fields,
   name: Bounds.name,
@@ -15,7 +18,7 @@ export const spawnRequest = Schema.Struct({
 })
 
 export const conversations = [
-  /** Lists calls without a result: those that wait for approval first, then oldest first. */
+  /** Lists calls that have no result yet. Calls that wait for approval come first, then the oldest. */
   procedure(
     Rpc.make("Calls", { success: Schema.Array(CallInfo) }).annotate(AtOnce, true),
     ({ agents }) => agents.calls
@@ -26,8 +29,8 @@ export const conversations = [
     ({ agents }) => agents.conversations
   ),
   /**
-   * Shows a conversation. `name`: the id, a unique prefix of it, or the project's name; empty: the caller's own
-   * conversation.
+   * Shows a conversation. `name`: the conversation's id, a unique prefix of it, or the project's name; if empty, the
+   * caller's own conversation is shown.
    */
   procedure(question("Conversation", ConversationInfo, "conversation"), ({ agents }, { caller, name }) =>
     agents.conversation(name, caller)
@@ -40,7 +43,7 @@ export const conversations = [
     }).annotate(Speaks, "acts"),
     ({ agents }, { caller, config }) => agents.newConversation(config, caller)
   ),
-  /** Ends all agents of a project; none starts until the project is started again. */
+  /** Stops all agents of a project. They do not start again until the project is started. */
   procedure(command("StopProject", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
     agents.stopProject(name, caller)
   ),
@@ -59,7 +62,7 @@ export const conversations = [
   procedure(command("Resume", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
     agents.resume(name, caller)
   ),
-  /** Closes a conversation. Returns when all of its agents are stopped and its log is sealed. */
+  /** Closes a conversation. Returns when all its agents have stopped and its log is sealed. */
   procedure(
     command("Close", { reason: Bounds.reason, force: Schema.Boolean }, "acts", "conversation"),
     ({ agents, goals }, { caller, force, name, reason }) =>
@@ -71,7 +74,7 @@ export const conversations = [
   procedure(command("Archive", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
     agents.archive(name, caller)
   ),
-  /** `name`: the agent that becomes the sub-agent's parent. */
+  /** Starts a sub-agent. `name`: the agent that becomes its parent. */
   procedure(command("Spawn", { request: spawnRequest }, "acts", "agent"), ({ agents }, { caller, name, request }) =>
     agents.spawn(name, request, caller)
   )

@@ -1,8 +1,9 @@
 /**
- * DaemonControl: what the control server needs from the daemon as a whole.
+ * DaemonControl: the functions of the daemon as a whole that the control server needs.
  *
- * Guarantees: `shutdown` returns at once. It ends the daemon in an orderly way, including its runs unless they are
- * kept. No other method changes anything; `alertTest` and `notifyTest` only send messages.
+ * Guarantees: `shutdown` returns at once. The daemon then ends gracefully, together with its runs unless they are kept.
+ * No other method changes the daemon's state, but `alertTest` and `notifyTest` send messages, and `address` and
+ * `pagePort` open ports.
  */
 import { Context, type Effect } from "effect"
 import type { AlertRow, NotifyRow } from "../../domain/AlertMessages.ts"
@@ -19,35 +20,39 @@ export class DaemonControl extends Context.Service<
   {
     readonly status: Effect.Effect<DaemonStatus>
     /**
-     * Requests an orderly end of the daemon; this is not an OperatorStop. Current runs start again after the next
-     * start, or, if kept, continue without the daemon.
+     * Requests a graceful end of the daemon, which is not an OperatorStop. Current runs start again with the next
+     * daemon; if `keep` is set, they continue without a daemon.
      */
     readonly shutdown: (reason: string, by: string, keep: boolean) => Effect.Effect<void>
     /**
-     * Sends a test mail the same way as real alerts. Returns when the mail server has accepted it, with the address.
+     * Sends a test mail in the same way as real alerts. When the mail server has accepted it, returns a message with
+     * the address.
      */
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
     /** The notification channels, in the order of the config. */
     readonly notifyList: Effect.Effect<ReadonlyArray<NotifyRow>, CommandRefused | StorageError>
-    /** Returns the receiver's answer. */
+    /** Sends a test message through a notification channel. Returns the receiver's answer. */
     readonly notifyTest: (name: string) => Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
-    /** Newest first. */
+    /** Recent alerts, newest first. `failed`: only those that could not be delivered. */
     readonly alerts: (options: {
       readonly count: number
       readonly failed: boolean
     }) => Effect.Effect<ReadonlyArray<AlertRow>, StorageError>
-    /** Checks that only the daemon can make: lock, mail, config problems, agents in trouble. */
+    /** Checks that only the running daemon can make: lock, mail, config problems, agents in trouble. */
     readonly checks: Effect.Effect<ReadonlyArray<Check>>
     readonly reach: Effect.Effect<ReadonlyArray<AgentReach>>
-    /** The parts of the daemon as they run now; empty until all are started. */
+    /** The parts of the daemon with their current state; empty until all have been started. */
     readonly tree: Effect.Effect<ReadonlyArray<TreeRow>>
-    /** Outages of providers that the user was notified of. */
+    /** Outages of providers about which the user has been notified. */
     readonly outages: Effect.Effect<ReadonlyArray<Standing>>
-    /** Every account with a provider that reported something, or that an agent of the configs in force uses. */
+    /** All accounts at providers from which a report has arrived, or which an agent in the current configs uses. */
     readonly accounts: Effect.Effect<ReadonlyArray<AccountRow>>
-    /** `http://127.0.0.1:PORT` of the HTTP server. If no port was requested yet, the server listens from now on. */
+    /**
+     * Address of the HTTP server, `http://127.0.0.1:PORT`. If no port has been requested before, the server now starts
+     * to listen.
+     */
     readonly address: Effect.Effect<string, CommandRefused>
-    /** A free port on which the daemon listens for one page, until the page's link expires or its right ends. */
+    /** Opens a port for one page. The daemon listens on it until the page's link expires or its access is revoked. */
     readonly pagePort: Effect.Effect<number, CommandRefused>
     /** Every kind of rune that this daemon writes. */
     readonly kinds: ReadonlyArray<string>

@@ -1,8 +1,8 @@
 /**
- * DaemonQueries: answers about the daemon and its log that need more than one feature: the daemon's status, why an agent is
- * in its state, the log's runes, which matter an answer is for.
+ * DaemonQueries: answers questions that concern several features of the daemon: its status, the reasons for an agent's
+ * state, the runes of the log, and the item that an answer decides.
  *
- * Guarantees: it has no state of its own.
+ * Guarantees: this module has no state.
  */
 import { Clock, Effect, Stream } from "effect"
 import { Agents } from "../../projects/service/Agents.ts"
@@ -31,7 +31,7 @@ import * as Version from "./Version.ts"
 
 export type Needs = Agents | Channels | DaemonControl | EventLog | Goals | Plates
 
-/** Number of agents for each status word, in the order in which a user looks for them. */
+/** Number of agents per status word, those that a user must look at first. */
 export const countWords = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<WordCount> =>
   WORDS.flatMap((word) => {
     const so = agents.filter((agent) => agent.word === word)
@@ -51,7 +51,7 @@ export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<Sta
   return [...counts.values()].toSorted((a, b) => a.state.localeCompare(b.state))
 }
 
-/** The log's verification, with a progress event each second. */
+/** Verifies the log, and reports progress each second. */
 const verify: Stream.Stream<VerifyEvent, StorageError, EventLog> = Stream.unwrap(
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -91,7 +91,7 @@ const why = Effect.fnUntraced(function* (name: string, caller: Caller) {
   return { agent, ...(yield* explain(agent)) }
 })
 
-/** `g3` is a goal, unless an agent has this name. */
+/** Explains the state of an agent or a goal. A name such as `g3` is a goal, unless an agent has this name. */
 const explainAny = Effect.fnUntraced(function* (name: string, caller: Caller) {
   if (!GoalWhy.isName(name)) return yield* why(name, caller)
   const isAgent = yield* Effect.option((yield* Agents).agent(name, caller))
@@ -117,11 +117,14 @@ const report = Effect.gen(function* () {
   }
 })
 
-/** Waits at most one second for the rows of a feature, which may still be reading its log. Empty: not ready in time. */
+/**
+ * The rows of a feature's list; empty if the feature does not answer within a second, because it is still reading its
+ * log.
+ */
 const soon = <A>(rows: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(rows, "1 second"), (found) => (found._tag === "Some" ? found.value : []))
 
-/** The facts of the board and of the list of waiting matters that do not belong to agents. */
+/** Data for the board and for the list of waiting items that does not concern agents. */
 const others = Effect.fnUntraced(function* (closed: boolean) {
   const agents = yield* Agents
   const daemon = yield* DaemonControl
@@ -147,7 +150,7 @@ const others = Effect.fnUntraced(function* (closed: boolean) {
   }
 })
 
-/** All facts from which the board and the list of waiting matters are built. */
+/** All data for the board and for the list of waiting items. */
 export const gathered = Effect.fnUntraced(function* (closed: boolean) {
   const agents = yield* Agents
   const rest = yield* others(closed)
@@ -162,7 +165,7 @@ export const gathered = Effect.fnUntraced(function* (closed: boolean) {
 
 const everybody: Caller = { by: "agentd", config: null }
 
-/** Reads only some of the facts that `gathered` reads. */
+/** Only those parts of the data in `gathered` that have changed. */
 export const someOf = Effect.fnUntraced(function* (
   parts: BoardSections.Parts
 ): Effect.fn.Return<BoardSections.News, never, Needs> {
@@ -179,7 +182,7 @@ export const someOf = Effect.fnUntraced(function* (
 
 export const listing = Effect.map(gathered(false), WaitingList.listOf)
 
-/** Waits for the channels of a valid project file, so that the next command finds them. */
+/** Waits until the channels in a valid project file exist, so that the next command finds them. */
 const awaitChannels = Effect.fnUntraced(function* ({ conversation, problems }: ProjectInfo) {
   if (problems.length === 0) yield* Effect.timeoutOption((yield* Channels).configured(conversation), "5 seconds")
 })
@@ -201,8 +204,9 @@ const partsNamed = Effect.fnUntraced(function* (name: string | null) {
 })
 
 /**
- * `keep`: another daemon will follow. An agent may not request that if its own run would end: nobody might start the
- * next daemon, or the turn would restart it again and again.
+ * Requests the daemon's end. `keep`: another daemon will follow. An agent may not request that if its own run would
+ * end, because then nobody might start the next daemon, or the agent's turn would start again and restart the daemon
+ * again and again.
  */
 const shutdown = Effect.fnUntraced(function* (reason: string, by: string, keep: boolean) {
   const daemon = yield* DaemonControl
@@ -249,7 +253,7 @@ const limits = Effect.gen(function* () {
   return limitsOf((yield* SpendingLimits).limits(), yield* projectNames)
 })
 
-/** Hashes of files in a payload, at any depth of nesting. */
+/** Hashes of the files to which a payload refers, at any depth of nesting. */
 const filesIn = (value: unknown): ReadonlyArray<string> =>
   typeof value !== "object" || value === null
     ? []
@@ -257,7 +261,7 @@ const filesIn = (value: unknown): ReadonlyArray<string> =>
         typeof inner === "string" ? (name === "sha256" ? [inner] : []) : filesIn(inner)
       )
 
-/** Ids of calls in a payload, at any depth. */
+/** Ids of the calls to which a payload refers, at any depth of nesting. */
 const callsIn = (value: unknown): ReadonlyArray<string> =>
   typeof value !== "object" || value === null
     ? []
@@ -266,8 +270,8 @@ const callsIn = (value: unknown): ReadonlyArray<string> =>
       )
 
 /**
- * Erases a rune's payload. Files outside the log contain the input of a waiting call, and the files of a message. They
- * are deleted first, so that no copy remains if the erasure is interrupted. The call can then still be denied.
+ * Erases a rune's payload. The input of a waiting call and the files of a message are stored in files outside the log.
+ * These are deleted first, so that no copy remains if the erasure is interrupted. The call can then still be denied.
  */
 const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: string) {
   const agents = yield* Agents
@@ -277,7 +281,7 @@ const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: s
     const rune = yield* log.get(id)
     if (fields.some((field) => field.split(".").includes("arguments")))
       yield* agents.forgetInputs(callsIn(rune?.payload))
-    // erasing a message also deletes its files
+    // if a message is erased, its files are deleted, too
     if (fields.some((field) => field.endsWith("sha256"))) yield* agents.forgetFiles(filesIn(rune?.payload))
     return yield* log.erase(id, by)
   })
@@ -286,7 +290,7 @@ const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: s
   const gone = yield* Effect.forEach(runes, (rune) =>
     one(rune.eventId).pipe(
       Effect.as([rune]),
-      // a rune whose texts are part of a state cannot be erased
+      // a rune cannot be erased if its texts are part of a state
       Effect.catchTag("RuneRefused", () => Effect.succeed([]))
     )
   )

@@ -1,8 +1,8 @@
 /**
  * Endpoint: checks and prepares the path of the control socket.
  *
- * Guarantees: the folder is ours, and no other user can write it. The socket of a live daemon is never deleted; a stale
- * one is. Anything else at that path is left alone and named in the error.
+ * Guarantees: the socket's folder belongs to this user, and no other user can write to it. The socket of a running
+ * daemon is never deleted; a stale socket is. Any other file at that path is left alone, and the error names it.
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Effect, FileSystem, Option, type PlatformError, Schema } from "effect"
@@ -29,7 +29,7 @@ const io = (path: string) => (error: PlatformError.PlatformError) =>
     remedy: remedyOf(error, "Make it accessible to you, or choose another state directory with --state DIR.")
   })
 
-/** The code of a failed connect: ENOENT, ECONNREFUSED, EACCES … */
+/** The error code of a failed connection: ENOENT, ECONNREFUSED, EACCES … */
 export const codeOf = (error: object & { readonly cause?: unknown }): string | undefined =>
   typeof error.cause === "object" &&
   error.cause !== null &&
@@ -38,7 +38,10 @@ export const codeOf = (error: object & { readonly cause?: unknown }): string | u
     ? error.cause.code
     : undefined
 
-/** The result of connecting to a socket: `live` if a process answers, otherwise the reason why none does. */
+/**
+ * The result of connecting to a socket: `live` if a process listens there, otherwise the reason why the connection
+ * failed.
+ */
 export type Found = "live" | "stale" | "forbidden" | "absent"
 
 export const probe = (path: string): Effect.Effect<Found> =>
@@ -67,7 +70,7 @@ export const checkLength = (path: string): Effect.Effect<void, EndpointRefused> 
         "Choose a shorter state directory with --state DIR, or set XDG_RUNTIME_DIR (usually /run/user/<uid>)."
       )
 
-/** Creates the folder with mode 0700, or checks the existing folder. */
+/** Creates the socket's folder with mode 0700, or checks that an existing folder is safe. */
 export const claimFolder = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 }).pipe(Effect.mapError(io(folder)))
@@ -90,7 +93,7 @@ export const claimFolder = Effect.fnUntraced(function* (folder: string) {
   }
 })
 
-/** Frees the path for listening. Fails if something other than a stale socket is there. */
+/** Makes the socket's path free for listening. Fails if the path contains something other than a stale socket. */
 export const claim = Effect.fnUntraced(function* (path: string) {
   yield* checkLength(path)
   yield* claimFolder(NodePath.dirname(path))

@@ -1,9 +1,9 @@
 /**
- * FairShare: tracks how much of a bounded resource each owner has, in pieces. Pure.
+ * FairShare: tracks how much of a limited resource each owner uses, in pieces. Pure.
  *
- * Guarantees: each owner has a limit, and all together have one. If a limit is exceeded, pieces are removed from the
- * owner above its limit, or from the one that has most. Of that owner, the oldest or the newest piece is removed first.
- * An owner with little keeps it, however much others take.
+ * Guarantees: each owner has a limit, and so do all owners together. If an owner's limit is exceeded, pieces are
+ * removed from that owner. If the total is exceeded, they are removed from the owner with the largest sum. The owner's
+ * oldest or newest piece is removed first. So an owner that uses little keeps its pieces, however much others use.
  */
 interface Held<A> {
   readonly pieces: Map<A, number>
@@ -17,7 +17,10 @@ export class FairShare<Owner, A> {
   private readonly owners = new Map<Owner, Held<A>>()
   private total = 0
 
-  /** `goes`: which piece of an owner is removed first. */
+  /**
+   * `each` and `all`: the limits per owner and for all owners together. `goes`: which of an owner's pieces is removed
+   * first.
+   */
   constructor({ all, each }: { readonly each: number; readonly all: number }, goes: "newest" | "oldest") {
     this.each = each
     this.all = all
@@ -28,12 +31,15 @@ export class FairShare<Owner, A> {
     return this.total
   }
 
-  /** The size of an owner's piece; 0: unknown. */
+  /** The size of an owner's piece; 0 if the piece is unknown. */
   of(owner: Owner, piece: A): number {
     return this.owners.get(owner)?.pieces.get(piece) ?? 0
   }
 
-  /** Sets the size of the piece. Returns the pieces that must be removed; they are already forgotten here. */
+  /**
+   * Sets the size of a piece. Returns the pieces that were removed because a limit was exceeded; the caller must
+   * release them.
+   */
   hold(owner: Owner, piece: A, size: number): ReadonlyArray<A> {
     const held = this.owners.get(owner) ?? { pieces: new Map<A, number>(), sum: 0 }
     const before = held.pieces.get(piece) ?? 0
@@ -47,7 +53,7 @@ export class FairShare<Owner, A> {
     return gone
   }
 
-  /** Returns false if the piece was unknown. */
+  /** Removes a piece. Returns false if the piece is unknown. */
   drop(owner: Owner, piece: A): boolean {
     const held = this.owners.get(owner)
     const size = held?.pieces.get(piece)
@@ -65,7 +71,7 @@ export class FairShare<Owner, A> {
     return gone
   }
 
-  /** The owner with the largest sum; if several are equal, the one that came last. */
+  /** The owner with the largest sum. If several have the same sum, the one that was added last. */
   private fullest(): [Owner, Held<A>] {
     let found: [Owner, Held<A>] | undefined
     for (const entry of this.owners) if (found === undefined || entry[1].sum >= found[1].sum) found = entry

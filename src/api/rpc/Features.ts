@@ -1,4 +1,4 @@
-/** Features: the daemon's services that procedures call. A client loads none of them, not even the types. */
+/** Features: the daemon's services that procedures call. A client loads only their types. */
 import type { Access } from "../../access/Access.ts"
 import type { Agents } from "../../projects/service/Agents.ts"
 import type { Channels } from "../../channels/Channels.ts"

@@ -30,7 +30,7 @@ export const goals = [
     }).annotate(Speaks, "acts"),
     ({ goals }, { caller, request }) => goals.submit(request, caller)
   ),
-  /** Lists the goals of the caller's project, or of all projects; newest first. */
+  /** Lists the goals of the caller's project, or of all projects, newest first. */
   procedure(
     Rpc.make("Goals", {
       payload: input({ all: Schema.Boolean, caller: Bounds.caller }),
@@ -39,16 +39,16 @@ export const goals = [
     }),
     ({ goals }, { all, caller }) => goals.list({ all }, caller)
   ),
-  /** A goal with its tasks from position `from` on, as many as fit in a reply. */
+  /** A goal with its tasks from index `from` on, as many as fit into a reply. */
   procedure(
     Rpc.make("Goal", { payload: input({ ...Bounds.named, from: Schema.Int }), success: GoalPage, error }),
     ({ goals }, { caller, from, name }) => goals.page(name, Math.max(0, from), caller)
   ),
-  /** `path`: absolute path of the plan's file. */
+  /** Submits a changed plan for a goal. `path`: absolute path of the plan's file. */
   procedure(command("GoalPlan", { path: Bounds.path }, "acts"), ({ goals }, { caller, name, path }) =>
     goals.plan(name, path, caller)
   ),
-  /** The plan that waits for approval, in full, from task `from` on. */
+  /** The whole plan that waits for approval, from task index `from` on. */
   procedure(
     Rpc.make("GoalAsked", { payload: input({ ...Bounds.named, from: Schema.Int }), success: AskedPlan, error }),
     ({ goals }, { caller, from, name }) => goals.asked(name, Math.max(0, from), caller)
@@ -57,7 +57,9 @@ export const goals = [
     command(
       "GoalApprove",
       {
-        /** Hash of the plan that the user saw. Approval requires it, and is refused if the plan has changed. */
+        /**
+         * Hash of the plan that the user has seen. Approval requires it, and is refused if the plan has changed since.
+         */
         hash: Schema.optionalKey(Bounds.name)
       },
       "decides"
@@ -70,7 +72,7 @@ export const goals = [
   procedure(command("GoalCancel", { reason: Bounds.reason }, "acts"), ({ goals }, { caller, name, reason }) =>
     goals.cancel(name, reason, caller)
   ),
-  /** `task` null: all tasks that failed. */
+  /** Retries a failed task; with `task` null, all failed tasks. */
   procedure(command("GoalRetry", { task: Schema.NullOr(Bounds.name) }, "acts"), ({ goals }, { caller, name, task }) =>
     goals.retry(name, task, caller)
   ),
@@ -81,7 +83,7 @@ export const goals = [
         into: Schema.NullOr(Bounds.name),
         unreviewed: Schema.Boolean,
         all: Schema.Boolean,
-        /** The merge that the user's own git has carried out in the branch's checkout. */
+        /** The merge that the user's own git has made in the checkout of the branch. */
         done: Schema.optionalKey(Schema.Struct({ from: Bounds.name, commit: Bounds.name }))
       }),
       success: MergeReply,

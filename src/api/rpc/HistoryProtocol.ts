@@ -1,4 +1,4 @@
-/** HistoryProtocol: procedures that show what happened, and which notifications were sent about it. */
+/** HistoryProtocol: procedures that show past events, and the notifications that were sent about them. */
 import { Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import { AlertRow, MOST_ALERTS, NotifyRow } from "../../domain/AlertMessages.ts"
@@ -8,7 +8,7 @@ import { AtOnce, error, input, procedure } from "./Procedure.ts"
 import { Causes, question, TimelinePage } from "../../board/TimelineMessages.ts"
 
 export const histories = [
-  /** Newest first. `failed`: only those that were not delivered. */
+  /** Lists alerts, newest first. `failed`: only those that could not be delivered. */
   procedure(
     Rpc.make("Alerts", {
       payload: input({ count: Bounds.between(1, MOST_ALERTS, "Ask for fewer."), failed: Schema.Boolean }),
@@ -17,9 +17,9 @@ export const histories = [
     }).annotate(AtOnce, true),
     ({ daemon }, options) => daemon.alerts(options)
   ),
-  /** The notification channels of the user's own config, each with whether it could be used. */
+  /** Lists the notification channels in the user's own config, and whether each of them works. */
   procedure(Rpc.make("NotifyList", { success: Schema.Array(NotifyRow), error }), ({ daemon }) => daemon.notifyList),
-  /** Sends a message through a channel now, and returns the receiver's answer. */
+  /** Sends a test message through a notification channel, and returns the receiver's answer. */
   procedure(
     Rpc.make("NotifyTest", {
       payload: input({ name: Bounds.name }),
@@ -28,12 +28,12 @@ export const histories = [
     }),
     ({ daemon }, { name }) => daemon.notifyTest(name)
   ),
-  /** Why a goal or an agent is in its state: `name` is an agent if one has this name. */
+  /** Explains how a goal or an agent got into its state. If an agent has this name, the agent is explained. */
   procedure(
     Rpc.make("Explain", { payload: input(Bounds.named), success: ExplainReply, error }),
     ({ inquiries }, { caller, name }) => inquiries.explain(name, caller)
   ),
-  /** Runes by their position among the matches of a filter, and their number over time. */
+  /** Runes that match a filter, by their position among the matches, and the number of matches over time. */
   procedure(
     Rpc.make("Timeline", { payload: input(question), success: TimelinePage, error }),
     ({ inquiries }, question) => inquiries.timeline.page(question)

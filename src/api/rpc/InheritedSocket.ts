@@ -1,32 +1,33 @@
 /**
- * InheritedSocket: a listening socket that systemd passed to this process. It survives a restart of this process, so that
- * no client is refused in between.
+ * InheritedSocket: a listening socket that systemd has passed to this process. The socket outlives a restart of this
+ * process, so that no client is refused in between.
  *
- * Guarantees: the handler of connections can come and go; a connection that arrives in between waits for the next
- * handler, up to a limit. After the hand-over, new connections are left to the next process.
+ * Guarantees: the handler of connections can be removed and replaced. A connection that arrives in between waits for
+ * the next handler; the number of waiting connections is limited. After the hand-over, new connections are left to the
+ * next process.
  */
 import { createServer, type Server, type ServerOpts, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import { Limits } from "../../board/Limits.ts"
 
 /**
- * Interval of the checks for open connections. Most answers take a few ms; a client that follows a stream is not waited
- * for.
+ * Interval at which a hand-over checks for open connections. Most answers take a few ms. Clients that follow a stream
+ * are not waited for.
  */
 const LOOK = "20 millis"
 const LOOKS = 50
-/** How long connections are refused: enough time for all that have arrived. */
+/** Time for which connections are refused: long enough for all those that have already arrived. */
 const TURNED_AWAY = "200 millis"
-/** Maximum length of an introduction, in characters. */
+/** Maximum length of a client's introduction, in characters. */
 const LONGEST = 4_096
 
-/** Why no daemon can be started. */
+/** The reason why no daemon can be started. */
 export interface Why {
   readonly message: string
   readonly remedy: string
 }
 
-/** The answer to a connection's first line, if it introduces a client; other connections get no answer. Pure. */
+/** The answer to the first line of a connection if the line introduces a client; empty for other lines. Pure. */
 export const refusalOf = (line: string, { message, remedy }: Why): string => {
   try {
     const frame: unknown = JSON.parse(line)
@@ -58,7 +59,7 @@ const tell = (conn: Socket, why: Why): void => {
 }
 
 export class InheritedSocket {
-  /** The path or address that the socket is bound to. */
+  /** The path or address to which the socket is bound. */
   readonly path: string
   private readonly descriptor: number
   private readonly options: Pick<ServerOpts, "allowHalfOpen">
@@ -74,7 +75,7 @@ export class InheritedSocket {
     this.options = options
   }
 
-  /** Passes each existing and later connection to `take`, while the scope is open. */
+  /** Passes each waiting and later connection to `take`, until the scope closes. */
   readonly answer = (take: (conn: Socket) => void): Effect.Effect<void, never, Scope.Scope> =>
     Effect.acquireRelease(
       Effect.sync(() => {
@@ -88,13 +89,13 @@ export class InheritedSocket {
         })
     )
 
-  /** Stops accepting, because this process is about to end: new connections are left to the next process. */
+  /** Stops accepting connections because this process is about to end. New connections are left to the next process. */
   readonly leave = Effect.sync(() => {
     this.isOver = true
     this.server?.close()
   })
 
-  /** Stops accepting, then waits until the current connections are closed, for a limited time. */
+  /** Stops accepting connections, then waits for a limited time until the current ones are closed. */
   readonly handOver = Effect.gen({ self: this }, function* () {
     yield* this.leave
     if (this.take === undefined) for (const conn of this.waiting) conn.destroy()
@@ -102,8 +103,8 @@ export class InheritedSocket {
   })
 
   /**
-   * Tells waiting clients why there is no daemon, and disconnects them: another start would not help. A client without
-   * an answer would try again, and cause one start after the other.
+   * Tells waiting clients why there is no daemon, and disconnects them. Clients without an answer would try again, and
+   * so start the daemon again and again, although another start would not help.
    */
   readonly turnAway = Effect.fnUntraced({ self: this }, function* (why: Why) {
     if (this.isOver && this.server !== undefined) return
@@ -121,7 +122,7 @@ export class InheritedSocket {
   private listen(): void {
     if (this.server !== undefined || this.isOver) return
     this.server = createServer(this.options, (conn) => {
-      // pause the connection, so that no data is lost before it has a reader
+      // pause the connection, so that no data is lost before a handler reads it
       conn.pause()
       conn.on("error", () => {})
       if (this.waiting.size === Limits.connections) return void conn.destroy()

@@ -1,9 +1,8 @@
 /**
  * Procedure: a command of the daemon, declared in one place: its name, its payload with limits, its reply, and its
- * implementation over the daemon's features.
+ * implementation.
  *
- * Guarantees: a declaration imports only the types of features, so a client that speaks the protocol loads none of
- * them.
+ * Guarantees: a declaration imports only the types of features, so a client of the protocol loads no feature code.
  */
 import { Context, Schema, SchemaTransformation } from "effect"
 import { Rpc, RpcGroup, RpcMiddleware } from "effect/rpc"
@@ -14,11 +13,11 @@ import type { Features } from "./Features.ts"
 
 export interface Procedure<R extends Rpc.Any> {
   readonly rpc: R
-  /** The payload has passed the gate: it is valid, and the call was admitted and counted. */
+  /** The implementation. The payload has passed the gate: it is valid, and the call has been admitted and counted. */
   readonly run: (features: Features, payload: Rpc.Payload<R>) => Rpc.ResultFrom<R, never>
 }
 
-/** Schema for a procedure without a payload, sent as null; the gate refuses anything else. */
+/** Schema of the payload for a procedure without one: it is sent as null, and the gate refuses any other value. */
 const Nothing = Schema.Any.pipe(
   Schema.decodeTo(
     Schema.Any,
@@ -46,46 +45,44 @@ export const groupOf = <const P extends ReadonlyArray<AnyProcedure>>(procedures:
 
 export const error = Schema.Union([CommandRefused, StorageError])
 
-/** The schema of a payload; the gate reads it from here. */
+/** The type of a payload schema from which the gate can read the real schema. */
 export interface Input {
   readonly bounds: Schema.Codec<unknown>
 }
 
 /**
- * The schema of a payload with these fields, which are plain JSON. The payload is not decoded in transit, because a
- * codec that fails causes a defect. Instead the gate validates it, so all refusals come from one place and have one
+ * The schema of a payload with these fields, which must be plain JSON. The payload is not decoded in transit, because a
+ * decoding error would be a defect. Instead the gate validates it, so all refusals come from the gate and have the same
  * form.
  */
 export const input = <const Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Object.assign(Schema.Any.annotate({}), { bounds: Schema.Struct(fields) }) as unknown as Schema.Struct<Fields> & Input
 
 /**
- * True: the call is answered at once and not counted, so that a user can see the status even when no further call is
+ * True if the call is answered at once and not counted, so that a user can see the status even when no more calls are
  * admitted.
  */
 export const AtOnce = Context.Reference<boolean>("agentd/rpc/AtOnce", { defaultValue: () => false })
 
 type Named = "agent" | "conversation" | "nothing"
 
-/** The kind of thing that `name` refers to: a refusal for an unknown name suggests a similar one. */
+/** The kind of item to which `name` refers. With it, a refusal for an unknown name can suggest a similar one. */
 export const About = Context.Reference<Named>("agentd/rpc/About", {
   defaultValue: () => "nothing"
 })
 
-/**
- * How a command acts for its caller: `decides` in a user's place, `acts` in the caller's name, or `speaks` as a run.
- */
+/** The role in which a command acts: `decides` for a user, `acts` under the caller's name, or `speaks` as a run. */
 export type Voice = "decides" | "acts" | "speaks"
 
 /**
- * How a procedure acts for its caller. Undefined: the procedure only reads. `introduces`: the payload states the
- * caller's process.
+ * The role in which a procedure acts; undefined if the procedure only reads. `introduces`: the payload states the
+ * caller's process id.
  */
 export const Speaks = Context.Reference<Voice | "introduces" | undefined>("agentd/rpc/Speaks", {
   defaultValue: () => undefined
 })
 
-/** A command on the thing that `name` refers to, with further fields. */
+/** A command for the item to which `name` refers, with further fields. */
 export const command = <const Name extends string, const Fields extends Schema.Struct.Fields>(
   name: Name,
   fields: Fields,
@@ -96,15 +93,15 @@ export const command = <const Name extends string, const Fields extends Schema.S
     .annotate(Speaks, voice)
     .annotate(About, about)
 
-/** A question about the thing that `name` refers to. */
+/** A procedure that only reads, about the item to which `name` refers. */
 export const question = <const Name extends string, S extends Schema.Top>(name: Name, success: S, about: Named) =>
   Rpc.make(name, { payload: input(Bounds.named), success, error: CommandRefused }).annotate(About, about)
 
-/** The middleware that every call passes before its procedure. */
+/** The middleware through which every call passes before its procedure. */
 export class Gate extends RpcMiddleware.Service<Gate>()("agentd/rpc/Gate", { error }) {}
 
 /**
- * The group of these procedures behind the gate. A named type, so that declaration files contain the types of all
+ * The group of these procedures behind the gate. It is a named type, so that declaration files contain the types of all
  * procedures only once.
  */
 export type Gated<P extends ReadonlyArray<AnyProcedure>> = RpcGroup.RpcGroup<
