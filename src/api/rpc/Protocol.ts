@@ -1,10 +1,10 @@
 /**
- * Protocol: all commands of the daemon, as one group of procedures. The CLI, HTTP's writes and the tests call only
- * these. Each procedure is declared together with its implementation. A new one is added here, or in the file of its
- * topic, and nowhere else.
+ * Protocol: all commands of the daemon, as one group of procedures. The CLI, the HTTP interface and the tests call only
+ * these. Each procedure is declared together with its implementation. A new procedure is added here, or in the file for
+ * its topic, and nowhere else.
  *
- * Guarantees: every input is bounded. A value beyond a bound is refused with the field's name and a remedy. A reply
- * reports only what is durable. A reply never contains a rune of visibility `secret`.
+ * Guarantees: every input has limits. A value beyond a limit is refused, with the field's name and a remedy. A reply
+ * reports only durable changes. A reply never contains a rune of visibility `secret`.
  */
 import { Effect, Schema, Stream } from "effect"
 import { Rpc } from "effect/rpc"
@@ -50,13 +50,13 @@ import { voices } from "./AgentApiProtocol.ts"
 import { TreeRow } from "../../board/TreeMessages.ts"
 import { WaitingReply } from "../../board/WaitingMessages.ts"
 
-/** The first frame of a connection: refused if the two versions are incompatible. */
+/** The first call on a connection. It is refused if the protocol versions of client and daemon are incompatible. */
 const hello = procedure(
   Rpc.make("Hello", {
     payload: input({
       protocol: Schema.Int,
       version: Bounds.name,
-      /** Process id of the caller; an older agentd does not send it. */
+      /** Process id of the caller; an older client does not send it. */
       pid: Schema.optionalKey(Bounds.pid)
     }),
     success: Greeting,
@@ -77,8 +77,8 @@ const daemon = [
         config: Bounds.path,
         caller: Bounds.caller,
         /**
-         * Hash of the text that the caller agrees to; null: the caller agrees to none. Undefined, as an older agentd
-         * sends it: the current file.
+         * Hash of the config text to which the caller agrees; null if the caller agrees to none. An older client omits
+         * it, and thereby agrees to the current file.
          */
         trust: Schema.optionalKey(Schema.NullOr(Bounds.name))
       }),
@@ -92,13 +92,16 @@ const daemon = [
         trust === undefined ? "as it stands" : trust === null ? "nothing" : { hash: trust }
       )
   ),
-  /** `name`: name of the project or its conversation; empty: the caller's own project. */
+  /**
+   * Shows the change to a project's config that waits for approval. `name`: the project or its conversation; if empty,
+   * the caller's own project.
+   */
   procedure(question("ConfigChange", ConfigChangeInfo, "conversation"), ({ agents }, { caller, name }) =>
     agents.configChange(name, caller)
   ),
   /**
-   * Keeps the config in force; the user is asked again when the file changes again. `hash`: hash of the text that the
-   * user saw.
+   * Rejects a config change: the current config stays in force, and the user is asked again only when the file changes
+   * again. `hash`: hash of the text that the user has seen.
    */
   procedure(
     command("ConfigKeep", { hash: Schema.optionalKey(Bounds.name) }, "decides", "conversation"),
@@ -108,7 +111,7 @@ const daemon = [
     Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),
     ({ agents }) => agents.projects
   ),
-  /** Spending since the day, by these keys; `since`: a day or a month, empty for all time. */
+  /** Spending grouped by these keys. `since`: the first day or month to count; empty for all time. */
   procedure(
     Rpc.make("Costs", {
       payload: input({ by: Schema.Array(Schema.Literals(COST_KEYS)), since: Bounds.day }),
@@ -117,7 +120,7 @@ const daemon = [
     }),
     ({ inquiries }, { by, since }) => inquiries.costs(by, since)
   ),
-  /** Spending limits of live agents, of their projects and of the machine, with the amount spent. */
+  /** Spending limits of running agents, of their projects and of the machine, with the amount spent so far. */
   procedure(Rpc.make("Limits", { success: Schema.Array(LimitRow) }), ({ inquiries }) => inquiries.limits),
   procedure(
     Rpc.make("Accounts", { success: Schema.Array(AccountRow) }).annotate(AtOnce, true),
@@ -138,10 +141,10 @@ const daemon = [
     command(
       "Set",
       {
-        /** The new model; null: unchanged. */
+        /** The new model; null if the model does not change. */
         model: Schema.NullOr(Bounds.name),
         mode: Schema.NullOr(Bounds.name),
-        /** True: forgets earlier choices first. */
+        /** True: first clears the earlier choices of model and mode. */
         reset: Schema.Boolean
       },
       "acts",
@@ -150,7 +153,7 @@ const daemon = [
     ({ agents }, { caller, name, ...choice }) => agents.choose(name, choice, caller)
   ),
   procedure(question("Offers", OffersInfo, "agent"), ({ agents }, { caller, name }) => agents.offers(name, caller)),
-  /** Changes of the agent in its folder since its work began: files, and a patch. */
+  /** The changes that an agent has made in its folder since it began to work: a list of files, and a patch. */
   procedure(question("Diff", DiffInfo, "agent"), ({ agents }, { caller, name }) => agents.diff(name, caller)),
   procedure(
     command(
@@ -158,7 +161,7 @@ const daemon = [
       {
         text: Bounds.text(),
         how: Schema.Literals(["queue", "steer", "urgent"]),
-        /** Files that come with the message; their contents must have been uploaded before (`AddFile`). */
+        /** Files attached to the message. Their contents must have been uploaded before (`AddFile`). */
         files: Schema.optionalKey(
           Bounds.list(
             Schema.Struct({ filename: Bounds.filename, sha256: Bounds.sha256 }),
@@ -173,8 +176,9 @@ const daemon = [
     ({ agents }, { caller, name, ...message }) => agents.send(name, message, caller)
   ),
   /**
-   * A piece of a file's content, in base64; an empty piece only asks. Returns how many bytes have arrived; they are
-   * durable, and the next piece begins there. When all have arrived, a message can refer to the file.
+   * Uploads a piece of a file's content, in base64. Returns the number of bytes that have arrived and are durable; the
+   * next piece begins there. An empty piece only asks for this number. When all bytes have arrived, a message can refer
+   * to the file.
    */
   procedure(
     Rpc.make("AddFile", {
@@ -191,16 +195,16 @@ const daemon = [
     ({ agents }, { at, data, sha256, size }) =>
       Effect.map(agents.addFile({ sha256, size, at, data: Buffer.from(data, "base64") }), (has) => ({ has }))
   ),
-  /** Everything that needs a user, approvals and questions first. */
+  /** Lists everything that needs a user, approvals and questions first. */
   procedure(
     Rpc.make("Waiting", { success: WaitingReply }).annotate(AtOnce, true),
     ({ inquiries }) => inquiries.waiting
   ),
-  /** Agents, sessions, goals, channels and everything else that needs a user, in one list. */
+  /** Lists agents, sessions, goals, channels and all other items that need a user in one list. */
   procedure(
     Rpc.make("Board", {
       payload: input({
-        /** True: includes items that ended long ago. */
+        /** True: also includes items that ended long ago. */
         all: Schema.Boolean
       }),
       success: Board,
@@ -208,7 +212,7 @@ const daemon = [
     }).annotate(AtOnce, true),
     ({ board }, { all }) => board.now(all)
   ),
-  /** The board first, and then its changes. */
+  /** Sends the board first, and then its changes. */
   procedure(
     Rpc.make("BoardNews", {
       payload: input({
@@ -221,36 +225,38 @@ const daemon = [
     }),
     ({ board }, { follow }) => (follow ? board.news : Stream.take(board.news, 1))
   ),
-  /** Retries messages that ended without an answer: the one with that id, or all of the agent's. */
+  /** Retries messages that ended without an answer: the message with that id, or all such messages of the agent. */
   procedure(
     command("Retry", { message: Schema.optionalKey(Bounds.name) }, "acts", "agent"),
     ({ agents }, { caller, message, name }) => agents.retry(name, message, caller)
   ),
-  /** Discards messages that ended without an answer; `held`: discards the agent's queued messages instead. */
+  /** Discards messages that ended without an answer. `held`: discards the agent's queued messages instead. */
   procedure(
     command("Dismiss", { message: Schema.optionalKey(Bounds.name), held: Schema.Boolean }, "acts", "agent"),
     ({ agents }, { caller, held, message, name }) => agents.dismiss(name, { which: message, held }, caller)
   ),
-  /** Sessions that need attention first, then the newest. */
+  /** Lists sessions. Those that need attention come first, then the newest. */
   procedure(
     Rpc.make("Plates", {
       payload: input({
-        /** Also sessions that closed long ago. */
+        /** True: also includes sessions that closed long ago. */
         all: Schema.Boolean
       }),
       success: Schema.Array(PlateInfo)
     }).annotate(AtOnce, true),
     ({ plates }, { all }) => plates.list({ closed: all })
   ),
-  /** Shows a session. `name`: the id, a unique prefix of it, or the id in the session's own program. */
+  /**
+   * Shows a session. `name`: the session's id, a unique prefix of it, or the id that the session's own program uses.
+   */
   procedure(
     Rpc.make("Plate", { payload: input({ name: Bounds.name }), success: PlateInfo, error: CommandRefused }),
     ({ plates }, { name }) => plates.find(name)
   ),
   procedure(command("ForgetPlate", {}, "acts"), ({ plates }, { caller, name }) => plates.forget(name, caller)),
   /**
-   * Answers a call. `name`: a tool call's id or a unique prefix of it; otherwise a session's permission request, or its
-   * plate.
+   * Answers a call. `name`: the id of a tool call or a unique prefix of it; or else a session's permission request, or
+   * the session's plate.
    */
   procedure(
     command(
@@ -258,11 +264,13 @@ const daemon = [
       {
         decision: Schema.Literals(["allow", "deny"]),
         reason: Bounds.reason,
-        /** Answers to the call's questions: the number of an option, its label, or a text. */
+        /** Answers to the call's questions: each is an option's number, its label, or free text. */
         answers: Schema.optionalKey(
           Bounds.list(Bounds.line(Limits.answers.length), Limits.answers.count, "Put the answer in quotes.")
         ),
-        /** Hash of the call that the user saw. Approval requires it, and is refused if the call has changed. */
+        /**
+         * Hash of the call that the user has seen. Approval requires it, and is refused if the call has changed since.
+         */
         hash: Schema.optionalKey(Bounds.name)
       },
       "decides"
@@ -270,7 +278,7 @@ const daemon = [
     ({ inquiries }, { caller, name, ...input }) =>
       inquiries.answer(name, { ...input, behavior: input.decision }, caller)
   ),
-  /** The call that an answer with this name would decide, in full. */
+  /** Shows in full the call that an answer with this name would decide. */
   procedure(
     Rpc.make("Asked", { payload: input(Bounds.named), success: AskedCall, error }),
     ({ inquiries }, { caller, name }) => inquiries.asked(name, caller)
@@ -287,7 +295,7 @@ const daemon = [
     ({ inquiries }, { caller, name }) => inquiries.why(name, caller)
   ),
   procedure(Rpc.make("Verify", { success: VerifyEvent, error, stream: true }), ({ inquiries }) => inquiries.verify),
-  /** Reports what erasing the rune would delete; changes nothing. */
+  /** Reports what would be deleted if the rune were erased; changes nothing. */
   procedure(
     Rpc.make("Erasable", { payload: input({ eventId: Schema.Int }), success: Erasable, error }),
     ({ inquiries }, { eventId }) => inquiries.erasable(eventId)
@@ -297,7 +305,7 @@ const daemon = [
       payload: input({
         eventId: Schema.Int,
         caller: Bounds.caller,
-        /** True: also erases runes of the same stream that repeat the rune's texts. */
+        /** True: also erases runes of the same stream that contain the same texts. */
         also: Schema.optionalKey(Schema.Boolean)
       }),
       success: Erasable,
@@ -309,10 +317,10 @@ const daemon = [
     Rpc.make("AlertTest", { success: Schema.Struct({ message: Schema.String }), error }),
     ({ daemon }) => daemon.alertTest
   ),
-  /** Answers before the daemon ends; the caller can watch its pid. */
+  /** Ends the daemon. The reply is sent before the daemon ends; with the pid in it, the caller can wait for the end. */
   procedure(
     Rpc.make("Shutdown", {
-      /** `keep`: runs continue, and are left to the next daemon. */
+      /** `keep`: runs continue for the next daemon. */
       payload: input({ reason: Bounds.reason, by: Bounds.name, keep: Schema.optional(Schema.Boolean) }),
       success: Schema.Struct({ pid: Schema.Int }),
       error: CommandRefused
@@ -322,7 +330,7 @@ const daemon = [
     ({ inquiries }, { by, keep = false, reason }) => inquiries.shutdown(reason, by, keep)
   ),
   procedure(Rpc.make("Doctor", { success: Schema.Array(Check) }).annotate(AtOnce, true), ({ daemon }) => daemon.checks),
-  /** The reach of each agent, by the configs in force. */
+  /** The access of each agent, according to the configs in force. */
   procedure(
     Rpc.make("Reach", { success: Schema.Array(AgentReach) }).annotate(AtOnce, true),
     ({ daemon }) => daemon.reach
@@ -346,14 +354,14 @@ export const procedures = [
   ...schedules,
   ...histories,
   ...access,
-  ...voices // what an agent calls for itself
+  ...voices // procedures that an agent calls for itself
 ] as const
 
 export const Control: Gated<typeof procedures> = groupOf(procedures).middleware(Gate)
 
 /**
- * The procedures of a run's own socket: a greeting, and the procedures by which the run speaks as itself. No procedure
- * can read other data or act for another caller.
+ * The procedures of a run's own socket: the introduction, and those by which the run acts as itself. None of them can
+ * read other data or act for another caller.
  */
 export const agentApi = [hello, voiceChannel, ...voices] as const
 

@@ -1,9 +1,9 @@
 /**
- * RunServer: serves the agent's API, and nothing else, on the runs' own sockets (RunSockets).
+ * RunServer: serves the procedures for agents, and no others, on the runs' own sockets (RunSockets).
  *
- * Guarantees: a call counts as one of the run whose socket it came through, whatever its payload says. A call that
- * names another run is refused. No other procedure of the daemon exists here. The sockets belong to the runs, so this
- * server can end and restart while they live.
+ * Guarantees: a call counts as a call of the run whose socket it uses, whatever its payload says. A call that names
+ * another run is refused. The daemon's other procedures cannot be called. The sockets belong to the runs, so this
+ * server can end and restart while the runs continue.
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import type { Socket } from "node:net"
@@ -18,7 +18,7 @@ import { Limits } from "../../board/Limits.ts"
 import { AgentApi } from "./Protocol.ts"
 import { limited, runRooms } from "./ConnectionLimits.ts"
 
-/** The run that owns the socket of each connection. */
+/** By connection: the run that owns the socket. */
 class Origins {
   private readonly runs = new WeakMap<Socket, string>()
 
@@ -28,13 +28,13 @@ class Origins {
 
   readonly of = (conn: Socket): string => this.runs.get(conn) ?? ""
 
-  /** The run whose socket the current call came through. */
+  /** The run whose socket the current call uses. */
   readonly here = Effect.map(Effect.serviceOption(NodeSocket.NetSocket), (conn) =>
     Option.isSome(conn) ? this.of(conn.value) : ""
   )
 }
 
-/** The connections of all runs' sockets, as the connections of one server. */
+/** Turns the connections of all runs' sockets into connections of one server. */
 const connectionsOf = (sockets: RunSockets["Service"], origins: Origins) =>
   serverOf("runs", (take) =>
     sockets.answer((conn, runId) => {
@@ -43,7 +43,7 @@ const connectionsOf = (sockets: RunSockets["Service"], origins: Origins) =>
     })
   )
 
-/** Serves while the scope is open. */
+/** Serves on the runs' sockets until the scope closes. */
 export const layer = Layer.unwrap(
   Effect.sync(() => {
     const origins = new Origins()

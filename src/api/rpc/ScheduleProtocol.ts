@@ -1,7 +1,8 @@
 /**
- * ScheduleProtocol: procedures for schedules: messages and goals that are due at certain times. A schedule's message
- * counts as input from outside, which lets agents continue to message each other. So no agent may create or run a
- * schedule.
+ * ScheduleProtocol: procedures for schedules: messages and goals that are due at certain times.
+ *
+ * A schedule's message counts as input from outside, which allows agents to continue sending messages to each other.
+ * Therefore no agent may create or run a schedule.
  */
 import { Schema } from "effect"
 import { Rpc } from "effect/rpc"
@@ -13,7 +14,7 @@ import * as Bounds from "../../board/Bounds.ts"
 import { Limits } from "../../board/Limits.ts"
 import { command, error, input, procedure, Speaks } from "./Procedure.ts"
 
-/** The latest time that a schedule can have: the end of the year 9999, ms since the epoch. */
+/** The latest due time of a schedule: the end of the year 9999, in ms since the epoch. */
 const LAST = 253_402_300_799_000
 
 const work = Schema.Struct({
@@ -34,7 +35,7 @@ const work = Schema.Struct({
 })
 
 export const schedules = [
-  /** Adds a message or a goal that is due at one time, in ms since the epoch. */
+  /** Adds a message or a goal that is due once. The due time is in ms since the epoch. */
   procedure(
     Rpc.make("ScheduleAdd", {
       payload: input({
@@ -49,7 +50,7 @@ export const schedules = [
     }).annotate(Speaks, "decides"),
     ({ schedules }, { caller, ...request }) => schedules.add(request, caller)
   ),
-  /** Lists the schedules of the caller's project, or of all projects; the next one due first. */
+  /** Lists the schedules of the caller's project, or of all projects, by their next due times. */
   procedure(
     Rpc.make("Schedules", {
       payload: input({ all: Schema.Boolean, caller: Bounds.caller }),
@@ -58,11 +59,11 @@ export const schedules = [
     }),
     ({ schedules }, { all, caller }) => schedules.list({ all }, caller)
   ),
-  /** Removes a one-time schedule. A schedule that is in a config file is refused. */
+  /** Removes a one-time schedule. Schedules in a config file cannot be removed this way. */
   procedure(command("ScheduleRemove", {}, "decides"), ({ schedules }, { caller, name }) =>
     schedules.remove(name, caller)
   ),
-  /** Runs the schedule now, in addition to its times. */
+  /** Runs a schedule now, in addition to its due times. */
   procedure(command("ScheduleRun", {}, "decides"), ({ schedules }, { caller, name }) => schedules.run(name, caller)),
   procedure(command("SchedulePause", {}, "decides"), ({ schedules }, { caller, name }) =>
     schedules.pause(name, caller)

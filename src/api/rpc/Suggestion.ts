@@ -1,4 +1,4 @@
-/** Suggestion: adds "Did you mean …?" to a refusal for an unknown name. */
+/** Suggestion: adds "Did you mean …?" to the refusal of an unknown name. */
 import { Effect } from "effect"
 import type { Agents } from "../../projects/service/Agents.ts"
 import { didYouMean } from "../../config/ConfigProblem.ts"
@@ -13,7 +13,7 @@ const added = (refused: CommandRefused, meant: string | undefined): CommandRefus
         remedy: `Did you mean "${meant}"? ${refused.remedy}`
       })
 
-/** The most similar name, in the form that the caller would write. */
+/** The most similar known name, in the form in which the caller would write it. */
 const nearest = (name: string, spellings: ReadonlyMap<string, string>): string | undefined => {
   const found = didYouMean(name, [...spellings.keys()])
   return found === undefined ? undefined : spellings.get(found)

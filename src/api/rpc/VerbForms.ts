@@ -1,9 +1,9 @@
 /**
- * VerbForms: the protocol's procedures as HTTP offers them: each with its right, and the schemas of its payload and
- * answer. Known without a daemon.
+ * VerbForms: the procedures that the HTTP interface offers as verbs, each with the required right, and the schemas of
+ * its payload and answer. No daemon is needed to compute them.
  *
- * Guarantees: procedures of runs, and those that grant access, are not included. A payload cannot say who the caller
- * is.
+ * Guarantees: procedures for runs, and those that grant access, are not included. A payload cannot contain the caller's
+ * name.
  */
 import { Context, Schema } from "effect"
 import { type Rpc, RpcSchema } from "effect/rpc"
@@ -21,25 +21,25 @@ const MAILS: ReadonlySet<string> = new Set(["AlertTest", "NotifyTest"])
 export const isObject = (value: unknown): value is { readonly [field: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Empty if the schema is not a struct. */
+/** The fields of a struct schema; empty if the schema is not a struct. */
 const fieldsOf = (bounds: Schema.Codec<unknown> | undefined): Schema.Struct.Fields =>
   bounds !== undefined && "fields" in bounds && isObject(bounds.fields) ? (bounds.fields as Schema.Struct.Fields) : {}
 
-/** The only field of the caller that a client may set: the config by which names are looked up. */
+/** The only field of the caller that a client may set: the config whose project's names are looked up first. */
 const CALLER = Schema.Struct({ config: Schema.optionalKey(Schema.NullOr(path)) }).annotate({
   description: "The config in which names are looked up, if a name alone is ambiguous. The token identifies the caller."
 })
 
 /**
- * The name of the field that contains the caller's name. A procedure that only reads can have a field `by` with another
- * meaning.
+ * The field of the payload that contains the caller's name; undefined if there is none. In a procedure that only reads,
+ * a field `by` can have another meaning.
  */
 type Signed = "caller" | "by" | undefined
 
 const signedIn = (fields: Schema.Struct.Fields, reads: boolean): Signed =>
   "caller" in fields ? "caller" : "by" in fields && !reads ? "by" : undefined
 
-/** The payload schema without the caller's name. */
+/** The payload's schema without the field for the caller's name. */
 const unsigned = (bounds: Schema.Codec<unknown>, signed: Signed): Schema.Codec<unknown, unknown> => {
   if (signed === undefined) return bounds
   const { [signed]: _, ...fields } = fieldsOf(bounds)

@@ -1,8 +1,9 @@
 /**
- * Verbs: the protocol's procedures by name and with JSON values, for entry points other than the socket: HTTP.
+ * Verbs: calls the protocol's procedures by name and with JSON values, for interfaces other than the control socket,
+ * such as HTTP.
  *
- * Guarantees: a call passes the same gate as one through the socket. The entry point sets the caller, whatever the
- * payload says.
+ * Guarantees: a call passes the same gate as a call on the socket. The interface sets the caller, whatever the payload
+ * says.
  */
 import { Effect, Layer, Schema, type Scope, Stream } from "effect"
 import { RpcClient, RpcServer } from "effect/rpc"
@@ -11,7 +12,7 @@ import * as ControlHandlers from "./ControlHandlers.ts"
 import { Control } from "./Protocol.ts"
 import { type Declared, declared, isObject } from "./VerbForms.ts"
 
-/** The payload with the caller's name set by the entry point. */
+/** The payload with the caller's name that the interface has set. */
 const sign = (payload: unknown, { form, signed }: Declared, { by }: Asker): unknown => {
   if (form.payload === undefined || (payload !== undefined && !isObject(payload))) return payload
   const given = payload ?? {}
@@ -41,9 +42,9 @@ const verbOf = (declared: Declared, call: Call): Verb => {
   }
 }
 
-/** A client and a server that are connected directly. */
+/** A client and a server that are connected in memory. */
 const joined = Effect.gen(function* () {
-  // client and server each need a reference to the other
+  // the client and the server each need a reference to the other
   const ends: { toClient?: Effect.Success<ReturnType<typeof RpcClient.makeNoSerialization<never, never>>>["write"] } =
     {}
   const server = yield* RpcServer.makeNoSerialization(Control, {

@@ -1,13 +1,17 @@
-/** Version: the version of this agentd, and the versions of the control protocol that it supports. Pure. */
+/** Version: the version of this program, and the versions of the control protocol that it supports. Pure. */
 
-/** The version in package.json, repeated here because a bundle has no package.json. A test compares the two. */
+/**
+ * The same version as in package.json, repeated here because the bundle has no package.json. A test compares the two.
+ */
 export const VERSION = "0.1.0"
 
-/** Version of the control protocol: increased with each change that an older peer would misread. */
+/**
+ * Version of the control protocol. It is increased with each change that an older client or daemon would misunderstand.
+ */
 export const PROTOCOL = 2
 export const OLDEST_PROTOCOL = 1
 
-/** The versions that either side sends in its first frame. */
+/** The versions that client and daemon each send in their first frame. */
 export interface Peer {
   readonly protocol: number
   readonly version: string
@@ -16,12 +20,12 @@ export interface Peer {
 export const ourselves: Peer = { protocol: PROTOCOL, version: VERSION }
 
 /**
- * The introduction of a client. It also contains the process id, so that the daemon need not search for the caller's
+ * The frame that introduces a client. It contains the process id, so that the daemon need not search for the caller's
  * process.
  */
 export const introduction = (): Peer & { readonly pid: number } => ({ ...ourselves, pid: process.pid })
 
-/** Why the daemon cannot talk to a client with these versions; undefined if it can. */
+/** The reason why the daemon cannot talk to a client with these versions; undefined if it can. */
 export const mismatch = ({
   protocol,
   version
