@@ -1,6 +1,6 @@
 /**
  * `agentd start|stop|restart AGENT…`: starts, stops or restarts agents. Without an agent these commands act on the
- * daemon; the full command-line program handles that case.
+ * daemon; the whole program handles that case.
  */
 import { act, off, oneOf, option, send, type Targets, words } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"

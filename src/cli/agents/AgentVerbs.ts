@@ -1,6 +1,6 @@
 /**
- * AgentVerbs: the commands for agents, to watch them and to send them messages; and `mcp`, through which an agent
- * itself uses agentd.
+ * AgentVerbs: the commands that show agents and send messages to them, and `mcp`, through which an agent itself uses
+ * agentd.
  */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"

@@ -1,7 +1,7 @@
 /**
  * `agentd approve|deny|answer [CALL]`: answers a tool call of an agent, or a permission request of a session. Without a
- * CALL, lists what waits for an answer. An approval names the shown call by its hash; without a hash, `Approve` shows
- * the whole call and asks.
+ * CALL, lists all items that wait for an answer. An approval names the shown call by its hash. If the hash is missing,
+ * `Approve` first shows the whole call and asks for confirmation.
  */
 import type { Caller, Done } from "../../domain/Messages.ts"
 import type { WaitingReply } from "../../board/WaitingMessages.ts"
@@ -28,7 +28,7 @@ interface Given {
   readonly decision: "allow" | "deny"
   readonly hash?: string | undefined
   readonly reason?: string | undefined
-  /** In the order of the call's questions. */
+  /** Answers to the call's questions, in the order of the questions. */
   readonly answers?: ReadonlyArray<string>
 }
 

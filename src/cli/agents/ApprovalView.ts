@@ -1,9 +1,9 @@
 /**
- * ApprovalView: formats a call that waits for approval, complete, as lines. Pure.
+ * ApprovalView: formats a call that waits for approval, in full, as lines of text. Pure.
  *
- * Guarantees: nothing of the call is left out. Each line of the call's text starts with a bar, so that a text cannot
- * imitate another entry. Characters with a misleading look are marked. The first line has the number of lines, and the
- * last line has the hash that an approval names.
+ * Guarantees: nothing of the call is left out. Each line of the call's text starts with a bar, so that the text cannot
+ * imitate other output. Characters with a misleading look are marked. The first line shows the number of lines, and the
+ * last line shows the hash that an approval must name.
  */
 import * as CallHash from "../../domain/CallHash.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
@@ -11,7 +11,7 @@ import { lookalikes, visible } from "../../domain/VisibleText.ts"
 import { count } from "../render/Output.ts"
 import { displayWidth } from "../render/Width.ts"
 
-/** Makes a text from outside fit on one line, with its special characters marked. */
+/** Puts text from outside on one line, with its special characters marked. */
 export const line = (text: string): string => visible(text).replaceAll("\n", "\\u{a}")
 
 /** Splits a line into rows that fit the terminal; no text is lost. */
@@ -32,7 +32,7 @@ const wrapped = (text: string, columns: number | null): ReadonlyArray<string> =>
   return [...rows, row]
 }
 
-/** Lines of a text from outside, each with a bar in front of it. */
+/** Lines of text from outside, each with a bar in front. */
 export const barred = (text: string, columns: number | null): ReadonlyArray<string> =>
   visible(text)
     .split("\n")
@@ -46,7 +46,10 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 
 const pointsOf = (word: string): string => [...word].map((one) => one.codePointAt(0)!.toString(16)).join(" ")
 
-/** A line with the words that mix alphabets, and the code points of their letters. Empty if there are no such words. */
+/**
+ * A line that names words with letters of several alphabets, with the code points of the letters. Empty if there are no
+ * such words.
+ */
 export const alphabets = (text: string): ReadonlyArray<string> => {
   const hints = lookalikes(text)
   return hints.length === 0
@@ -54,7 +57,7 @@ export const alphabets = (text: string): ReadonlyArray<string> => {
     : [`├ letters of more than one alphabet: ${hints.map((word) => `${line(word)} (${pointsOf(word)})`).join(", ")}`]
 }
 
-/** All texts in a value. Their letters are checked directly, because the value's JSON could hide letters as escapes. */
+/** All strings in a value. Their letters are checked directly, because JSON could hide them as escapes. */
 const textsIn = (value: unknown): ReadonlyArray<string> =>
   typeof value === "string"
     ? [value]
@@ -66,7 +69,7 @@ const textsIn = (value: unknown): ReadonlyArray<string> =>
 export const command = ({ hash, id }: Pick<AskedCall, "hash" | "id">): string =>
   `agentd approve ${line(id)} ${CallHash.short(hash)}`
 
-/** `columns`: width of the terminal; null: lines are not wrapped. */
+/** The call as lines. `columns`: width of the terminal; null: lines are not wrapped. */
 export const lines = (asked: AskedCall, columns: number | null): ReadonlyArray<string> => {
   const { agent, folder, hash, input, reason, tool } = asked
   const parsed: unknown = JSON.parse(input)

@@ -1,5 +1,5 @@
 /**
- * `agentd conformance -- CMD…`: checks whether a program implements the protocol of an exec backend, and prints each
+ * `agentd conformance -- CMD…`: checks whether a program implements the protocol for exec backends, and prints each
  * check.
  */
 import { Console, Duration, Effect, Layer } from "effect"

@@ -1,4 +1,6 @@
-/** `agentd diff AGENT`: shows what an agent has changed in its folder since it began to work, as a git patch. */
+/**
+ * `agentd diff AGENT`: shows the changes that an agent has made in its folder since it began to work, as a git patch.
+ */
 import type { DiffInfo } from "../../domain/DiffMessages.ts"
 import { declare, map, off, read, word, type World } from "../parse/DeclaredVerb.ts"
 import { count, paint, plain, plainLines } from "../render/Output.ts"

@@ -1,8 +1,8 @@
 /**
  * FilesToSend: reads the files that the user sends with a message, and uploads them to the daemon.
  *
- * Guarantees: only regular files are read, and no more bytes than a message may have. Reading never waits for a pipe or
- * a device. A link is not followed, because an agent could have made it. A file that changes while it is read is
+ * Guarantees: only regular files are read, and no more bytes than a message may contain. Reading never waits for a pipe
+ * or a device. A link is not followed, because an agent could have made it. A file that changes while it is read is
  * rejected. Each error names the file. If one file is rejected, no file is uploaded.
  */
 import { Effect } from "effect"
@@ -47,7 +47,7 @@ const tooLarge = (path: string) =>
 const changed = (path: string) =>
   failed(`${path} changed while it was read.`, "Wait until the file no longer changes, then send it again.")
 
-/** Fails if the file changes while it is being read. */
+/** Reads a file's content. Fails if the file changes while it is being read. */
 const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> => {
   const before = await file.stat()
   if (!before.isFile()) throw failed(`${path} is ${kindOf(before)}.`, "Pass the path of a regular file.")
@@ -60,7 +60,7 @@ const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> =>
     if (bytesRead === 0 || has > before.size) break
   }
   const after = await file.stat()
-  // some system files, as in /proc, report the size 0 but have content: these count as changed
+  // some system files, for example in /proc, report the size 0 but have content: these are rejected as changed files
   if (before.size === 0 && has === 0) throw failed(`${path} is empty.`, "Pass a file that is not empty.")
   if (has !== before.size || after.size !== before.size || after.mtimeMs !== before.mtimeMs) throw changed(path)
   return content.subarray(0, has)
@@ -123,7 +123,7 @@ export const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
 const handOver = Effect.fnUntraced(function* (client: Client, { content, filename, sha256 }: Read, caller: Caller) {
   const of = { sha256, size: content.length, caller }
   let { has } = yield* client.AddFile({ ...of, at: 0, data: "" })
-  // `has` can grow by more than this piece: another client can upload the same content at the same time
+  // another client can upload the same content at the same time, so `has` can grow by more than this piece
   for (let tries = 0; has < content.length && tries < 1_000; tries++) {
     const piece = content.subarray(has, has + Limits.pieceBytes)
     ;({ has } = yield* client.AddFile({ ...of, at: has, data: Buffer.from(piece).toString("base64") }))
@@ -135,7 +135,7 @@ const handOver = Effect.fnUntraced(function* (client: Client, { content, filenam
     )
 })
 
-/** Uploads all files, and returns the references to them for the message. */
+/** Uploads all files, and returns references to them for the message. */
 export const give = Effect.fnUntraced(function* (client: Client, files: ReadonlyArray<Read>, caller: Caller) {
   yield* Effect.forEach(files, (file) => handOver(client, file, caller), { discard: true })
   return files.map(({ filename, sha256 }) => ({ filename, sha256 }))

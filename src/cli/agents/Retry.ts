@@ -13,7 +13,7 @@ interface Meant {
   readonly message: string | undefined
 }
 
-/** Accepts a message's id after the agent's name as well as after --message. */
+/** Uses a message id that follows the agents' names as if it had been passed with --message. */
 const meant = <I extends Meant>(input: I): I => {
   const [id, ...more] = input.names.filter((name) => ID.test(name))
   if (id === undefined || more.length > 0 || input.message !== undefined) return input

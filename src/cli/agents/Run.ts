@@ -10,17 +10,17 @@ import { post } from "../../api/http/Client.ts"
 import * as PlateId from "../../plates/PlateId.ts"
 import { Entry, Invocation } from "../parse/Invocation.ts"
 
-/** Timeout of the session's registration, during which the program already runs. */
+/** Timeout for registering the session. The program already runs during this time. */
 const REGISTER_WITHIN = "5 seconds"
-/** Timeout of the report that the program has ended. Short, because the shell waits for it. */
+/** Timeout for the report that the program has ended. It is short, because the shell waits for it. */
 const STOPPED_WITHIN = "1 second"
 
-/** Runs the program. A signal ends the program but not this process, which still has to report the end. */
+/** Runs the program. Signals end the program but not this process, which still has to report the end. */
 export const run = Effect.fnUntraced(function* (input: { readonly command: ReadonlyArray<string> }) {
   const { paths } = yield* Invocation
   const entry = yield* Entry
   const plate = yield* PlateId.fresh
-  // in a separate fiber: an interruption of this command must not interrupt the report
+  // use a separate fiber, so that an interruption of this command does not interrupt the report
   const tell = (path: string, body: object, within: "1 second" | "5 seconds") =>
     Effect.forkDetach(Effect.interruptible(Effect.ignore(post(paths.http, path, { plate_id: plate, ...body }, within))))
   const program = yield* entry.foreground({
@@ -30,7 +30,7 @@ export const run = Effect.fnUntraced(function* (input: { readonly command: Reado
   const { pid } = program
   const registering = yield* tell("/plates/register", { cwd: NodePath.resolve("."), pid }, REGISTER_WITHIN)
   yield* program.ended
-  // if the end were reported before the start, the plate would stay open
+  // wait for the registration: if the end were reported first, the session would stay open on the board
   yield* Fiber.await(registering)
   yield* Fiber.await(yield* tell("/plates/stopped", { pid }, STOPPED_WITHIN))
 }, Effect.uninterruptible)

@@ -1,4 +1,4 @@
-/** `agentd schedule ls|rm|run|pause|resume`: lists and controls messages and goals that are due at set times. */
+/** `agentd schedule ls|rm|run|pause|resume`: lists and controls messages and goals that are due at certain times. */
 import { act, declare, off, read, send, word } from "../parse/DeclaredVerb.ts"
 import * as ScheduleTable from "./ScheduleTable.ts"
 

@@ -2,7 +2,7 @@
 import type { ScheduleInfo } from "../../domain/ScheduleMessages.ts"
 import { age, type Cell, clock, type Colour, plain, table, type TableOptions } from "../render/Output.ts"
 
-/** A point in time as text, such as `09:00 (in 3h)`, in local time; with the date if it is not today. */
+/** A time as text, such as `09:00 (in 3h)`, in local time. The date is added if it is not today. */
 export const moment = (at: number, now: number): string => {
   const time = clock(at, now).replace(/:00$/u, "")
   return at > now ? `${time} (in ${age(at - now)})` : `${time} (${age(now - at)} ago)`
@@ -36,7 +36,7 @@ const ranOf = ({ last, skipped }: ScheduleInfo, now: number): string => {
   return [...ran, ...missed].join("; ") || "-"
 }
 
-/** The status of a schedule, with who paused it or why it does not run. */
+/** The status of a schedule, with the user who paused it, or the reason why it does not run. */
 const stateOf = ({ next, pausedBy, state }: ScheduleInfo): string => {
   if (state === "paused") return pausedBy === null ? "paused" : `paused by ${plain(pausedBy)}`
   if (state === "held") return "held: its project accepts no work"

@@ -23,7 +23,7 @@ export const wrong = ({ steer, text = "", urgent }: Manner & { readonly text?: s
   return trouble === undefined ? undefined : { ...trouble, exitCode: ExitCode.usage }
 }
 
-/** For a message with files, `SendFiles` runs instead, which first uploads the files' contents. */
+/** If the message has files, the code in `SendFiles` runs instead, and uploads their contents first. */
 export const send = act({
   path: ["send"],
   description: "Send a message to an agent's inbox, for its next turn or run",

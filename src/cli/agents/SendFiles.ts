@@ -1,4 +1,7 @@
-/** `agentd send AGENT TEXT --file PATH`: sends a message with files. All files are read before anything is sent. */
+/**
+ * `agentd send AGENT TEXT --file PATH`: sends a message with attached files. All files are read before anything is
+ * sent.
+ */
 import { Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
 import * as FilesToSend from "./FilesToSend.ts"

@@ -1,6 +1,6 @@
 /**
- * `agentd set AGENT… --model M --mode M`: chooses the model and the mode of an agent, without a change of the config
- * file. Without options: lists the available models and modes, and the agent's own commands.
+ * `agentd set AGENT… --model M --mode M`: chooses the model and the mode of an agent without changing the config file.
+ * Without options, lists the available models and modes, and the agent's own commands.
  */
 import type { Done, OffersInfo } from "../../domain/Messages.ts"
 import { type Ask, declare, off, oneOf, option, read, said, send, type World } from "../parse/DeclaredVerb.ts"

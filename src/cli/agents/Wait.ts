@@ -1,8 +1,8 @@
 /**
- * `agentd wait NAME… --for STATUS`: returns when everything that the names select has this status; for scripts.
+ * `agentd wait NAME… --for STATUS`: waits until all selected items have this status; for scripts.
  *
- * Guarantees: the command subscribes once and does not poll. It ends at once if the status can never be reached. If the
- * daemon ends, the command waits as long as another daemon can still start.
+ * Guarantees: the command uses one subscription and does not poll. It ends at once if an item can never reach the
+ * status. If the daemon ends, the command waits as long as another daemon can still start.
  */
 import { Clock, Effect, Stream } from "effect"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
@@ -45,11 +45,15 @@ const MET: { readonly [aim in Aim]: ReadonlyArray<Word> } = {
 const homeOf = ({ project }: BoardRow): string => project
 
 /**
- * Status that an item of each kind never reaches. An exception is a sub-agent: it is done when its parent has ended it.
+ * By kind: a status that items of this kind never reach. A sub-agent is an exception: it is done when its parent has
+ * ended it.
  */
 const NEVER: { readonly [kind in BoardRow["kind"]]?: Aim } = { agent: "done", channel: "failed", project: "failed" }
 
-/** Whether the wait cannot end by itself: the row's status stays until the user acts, or the row never becomes idle. */
+/**
+ * True if the row will not reach the status by itself: it keeps its present status until the user acts, or its agent
+ * works in a loop and so is never idle.
+ */
 const isNever = ({ kind, mode, parent, state, word }: BoardRow, aim: Aim): boolean => {
   const rests = aim === "idle" || aim === "done"
   if ((aim === NEVER[kind] && parent === undefined) || (rests && mode === "loop")) return true
@@ -63,7 +67,8 @@ const isNever = ({ kind, mode, parent, state, word }: BoardRow, aim: Aim): boole
 }
 
 /**
- * Compares the rows that the names select with the status to wait for. `config`: config file of the caller's project.
+ * Finds the selected rows, and compares them with the status to wait for. `config`: config file of the caller's
+ * project.
  */
 export const standing = (
   all: ReadonlyArray<BoardRow>,
@@ -71,7 +76,7 @@ export const standing = (
   aim: Aim,
   config: string | null = null
 ): {
-  /** The rows of each name; without names, one list with all rows. */
+  /** For each name, the rows that match; without names, one list with all rows. */
   readonly found: ReadonlyArray<ReadonlyArray<BoardRow>>
   readonly unknown: ReadonlyArray<string>
   readonly left: ReadonlyArray<BoardRow>
@@ -89,8 +94,8 @@ export const standing = (
 }
 
 /**
- * Why the wait is not possible: an unknown or ambiguous name; otherwise undefined. `before`: the rows that the names
- * matched last.
+ * The reason why the command cannot wait: an unknown or ambiguous name; otherwise undefined. `before`: the rows that
+ * matched the names before.
  */
 export const unclear = (
   rows: ReadonlyArray<BoardRow>,
@@ -125,16 +130,16 @@ const late = (timeout: number, row: BoardRow | undefined) =>
     exitCode: ExitCode.failed
   })
 
-/** Interval between attempts to reach a daemon that does not run or is not ready. */
+/** Interval between attempts to reach a daemon that is not running or not ready. */
 const AGAIN = "200 millis"
 
-/** Waits until the daemon has replayed its log, because its board is incomplete before. */
+/** Waits until the daemon has read its log, because its board is incomplete until then. */
 const folded = (client: Client): Effect.Effect<void, Effect.Error<ReturnType<Client["Status"]>>> =>
   Effect.flatMap(client.Status(), ({ daemon }) =>
     daemon.phase === "ready" ? Effect.void : Effect.andThen(Effect.sleep(AGAIN), folded(client))
   )
 
-/** Waits until another daemon answers; fails with `error` if no daemon starts. */
+/** Waits until another daemon answers. Fails with `error` if no daemon starts. */
 const back = ({ socket, state }: Paths, error: DaemonUnreachable) =>
   Effect.raceFirst(
     Effect.retry(status(socket), Backoff.waits(Backoff.constant(AGAIN))),
@@ -147,10 +152,10 @@ export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }:
   if (wrong !== undefined) return yield* new VerbFailed(wrong)
   const began = yield* Clock.currentTimeMillis
   let rows: ReadonlyMap<string, BoardRow> = new Map()
-  /** Full names, which are valid from any folder. Set when it is known which items the names select. */
+  /** Full names, which are valid from any folder. Set as soon as the selected items are known. */
   let whole = names
   let meant: ReadonlyArray<BoardRow> = []
-  /** Whether the daemon has been ready at least once. */
+  /** True when the daemon has been ready at least once. */
   let isOn = false
   let isMet = false
   const stand = () => standing([...rows.values()], { labels, names: whole }, aim, caller.config)
@@ -173,7 +178,7 @@ export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }:
           return !isMet
         })
       ),
-      // the daemon already sends board news while it replays its log
+      // the daemon already sends board updates while it reads its log
       (following) =>
         Effect.andThen(
           Effect.map(folded(client), () => void (isOn = true)),

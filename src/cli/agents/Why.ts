@@ -19,7 +19,8 @@ const ofGoal = ({ goalId, project, restsOn, since, word }: GoalInfo): Subject =>
 export const view = ({ advice, agent, goal, lines }: ExplainReply, { colour, now }: World): ReadonlyArray<string> => {
   const of = goal === undefined ? { ...agent!, name: `${agent!.project}/${agent!.agent}` } : ofGoal(goal)
   const state = paint(colour, lookColour[LOOKS[of.word].colour], predicate({ ...of, until: of.nextAt }, now))
-  // if nextAt is set, the status already says when the agent continues, and the lines below say since when it waits
+  // if nextAt is set, the status already says when the agent continues, so the time since which it has waited is left
+  // out here
   const since = of.since === 0 || of.nextAt !== null ? "" : ` for ${age(now - of.since)}`
   return [
     `${paint(colour, "bold", plain(of.name))} ${state}${since} (rune ${of.restsOn}).`,
@@ -32,7 +33,7 @@ export const view = ({ advice, agent, goal, lines }: ExplainReply, { colour, now
   ]
 }
 
-/** Matches the name of a goal. An agent with such a name is explained, too. */
+/** Matches names of goals. If an agent has such a name, the agent is explained instead. */
 const GOAL = /(^|\/)g\d{1,9}$/
 
 export const why = declare({

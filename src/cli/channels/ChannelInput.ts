@@ -1,4 +1,4 @@
-/** ChannelInput: parses a line that the user types in a joined channel into a command. Pure. */
+/** ChannelInput: parses a line that the user types while joined to a channel into a command. Pure. */
 
 export type Asked =
   | { readonly _tag: "Post"; readonly text: string }
@@ -21,7 +21,7 @@ export const HELP: ReadonlyArray<string> = [
   "/quit          leave; the channel continues"
 ]
 
-/** A mistyped command is an error, and is never posted. */
+/** Parses the line. A mistyped command is an error, and is never posted. */
 export const parse = (line: string): Asked => {
   const text = line.trim()
   if (text === "") return { _tag: "Nothing" }

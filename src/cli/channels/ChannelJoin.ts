@@ -1,6 +1,6 @@
 /**
- * `agentd channel join NAME`: shows a channel as a live chat: new posts, which agent has the floor and for how much
- * longer, which agents wait, and an input line to post or to moderate.
+ * `agentd channel join NAME`: shows a channel as a live chat: new posts, the agent that has the floor and its remaining
+ * time, the waiting agents, and an input line for posts and for moderation.
  *
  * Guarantees: each post is shown once, even if the daemon ends and starts again. The terminal is restored, however the
  * command ends. Without a terminal, posts are plain lines, and each line of standard input is posted unchanged.
@@ -18,7 +18,7 @@ import { age, type Colour, paint, plain } from "../render/Output.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
 const EVERY = "1 second"
-/** Number of earlier posts that are shown at the start. */
+/** Number of earlier posts to show at the start. */
 const BEFORE = 20
 
 interface Line {
@@ -31,7 +31,7 @@ const MAX_NAMED = 5
 const named = (names: ReadonlyArray<string>): string =>
   names.slice(0, MAX_NAMED).join(", ") + (names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "")
 
-/** The status line: the agent with the floor and its remaining time, the next agents, and the waiting agents. */
+/** The status line: the agent that has the floor with its remaining time, the next agents, and the waiting agents. */
 export const statusLine = (channel: ChannelInfo, now: number): string => {
   const of = (state: SeatInfo["state"]) => channel.seats.filter((seat) => seat.state === state)
   const left = ({ until }: SeatInfo) => (until === null ? "" : ` (${age(Math.max(0, until - now))} left)`)
@@ -46,7 +46,7 @@ export const statusLine = (channel: ChannelInfo, now: number): string => {
   ].join(" · ")
 }
 
-/** Lines of the posts that were not shown yet, oldest first. */
+/** Lines of the posts that have not been shown yet, oldest first. */
 export const freshLines = (view: ChannelView, seen: number, now: number): ReadonlyArray<Line> =>
   view.posts.filter(({ seq }) => seq > seen).flatMap((post) => postLines(post, now))
 
@@ -72,7 +72,7 @@ const onLines = Effect.gen(function* () {
             Stream.splitLines,
             Stream.runForEach(enter),
             Effect.ignore,
-            // after the end of the input, continue to show the replies
+            // after the input ends, keep showing new posts
             Effect.andThen(Effect.never)
           )
   }
@@ -112,7 +112,10 @@ const onTerminal = Effect.fnUntraced(function* (name: string, columns: number) {
   return place
 })
 
-/** A post returns no lines: it is shown when the daemon reports it. */
+/**
+ * Runs a typed command, and returns lines to show. For a post there are none, because it is shown when the daemon
+ * reports it.
+ */
 const doing = Effect.fnUntraced(function* (asked: Asked, name: string) {
   const { caller, paths } = yield* Invocation
   const told = (text: string, colour: Colour = "dim"): ReadonlyArray<Line> => [{ text: plain(text), colour }]

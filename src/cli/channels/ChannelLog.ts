@@ -1,4 +1,4 @@
-/** `agentd log --channel CHANNEL`: prints every state change of the channel's seats, one per line. */
+/** `agentd log --channel CHANNEL`: prints every state change of the seats in a channel, one per line. */
 import { Console, Effect, Stream } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
 import { seatKinds } from "../../channels/ChannelKinds.ts"
@@ -9,7 +9,7 @@ import { json as jsonOf } from "../render/TerminalDoor.ts"
 
 const readSeat = reader(seatKinds)
 
-/** Number of the conversation's newest runes that are searched for runes of the channel. */
+/** Number of the conversation's newest runes in which runes of the channel are searched for. */
 const WINDOW = 10_000
 
 export const run = Effect.fnUntraced(function* ({ lines, name }: { readonly name: string; readonly lines: number }) {

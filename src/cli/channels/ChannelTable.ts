@@ -19,7 +19,7 @@ const SHOWN = 20
 
 const wordOf = ({ word }: Pick<SeatInfo, "word">): Cell => ({ text: word, colour: lookColour[LOOKS[word].colour] })
 
-/** Remaining time of a state that ends by itself, such as `, for 42s more`; empty for other states. */
+/** Remaining time of a state that ends by itself, as text such as `, for 42s more`; empty for other states. */
 const ends = (until: number | null, now: number): string =>
   until === null ? "" : until > now ? `, for ${age(until - now)} more` : ", about to end"
 
@@ -61,7 +61,7 @@ export const seats = (channel: ChannelInfo, now: number, options: TableOptions):
 
 const speakers: { readonly [k in ChannelPost["kind"]]: Colour } = { person: "cyan", agent: "bold", notice: "yellow" }
 
-/** A post as lines. Control characters in the post are removed, so that it cannot control the terminal. */
+/** A post as lines. Its control characters are removed, so that it cannot control the terminal. */
 export const postLines = (
   post: ChannelPost,
   now: number

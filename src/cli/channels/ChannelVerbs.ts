@@ -1,4 +1,4 @@
-/** ChannelVerbs: the commands for channels, in which agents and people take turns. */
+/** ChannelVerbs: the commands for channels, in which agents and users take turns. */
 import { Argument, Command } from "effect/cli"
 import { commandsOf } from "../parse/DeclaredCommand.ts"
 import * as Declared from "../parse/DeclaredVerbs.ts"

@@ -1,4 +1,6 @@
-/** `agentd access ls|new|revoke`: the access tokens of pages and programs that use the HTTP interface. */
+/**
+ * `agentd access ls|new|revoke`: lists, creates and revokes access for pages and programs that use the HTTP interface.
+ */
 import { act, declare, off, read, send, word } from "../parse/DeclaredVerb.ts"
 import { age, plain, table } from "../render/Output.ts"
 

@@ -1,6 +1,6 @@
 /**
- * `agentd accounts`: shows the accounts at model providers: how much of each limit is used, when the limit resets, and
- * which agents use the account.
+ * `agentd accounts`: shows the accounts at model providers: how much of each limit is used, when it resets, and which
+ * agents use the account.
  */
 import { isNear, isOver, type Noted, usedWords } from "../../domain/UsageWindow.ts"
 import type { AccountRow } from "../../board/AccountMessages.ts"
@@ -16,7 +16,8 @@ const skies: { readonly [state in AccountRow["state"]]: string } = {
 }
 
 /**
- * The problem of an account in one line; undefined if it has none. `most`: maximum length of the message in characters.
+ * The problem of an account as one line; undefined if it has none. `most`: maximum length of the provider's message, in
+ * characters.
  */
 const trouble = ({ message, state, until }: AccountRow, now: number, most: number): string | undefined => {
   if (state === "Available") return undefined
@@ -24,7 +25,7 @@ const trouble = ({ message, state, until }: AccountRow, now: number, most: numbe
   return `${skies[state]}${when}: ${cut(plain(message.split("\n")[0]!), most)}`
 }
 
-/** Usage of a limit, such as "five_hour 93 % until 21:04"; yellow if the limit is nearly used up. */
+/** The used part of a limit, such as "five_hour 93 % until 21:04". It is yellow if the limit is nearly used up. */
 const windowWords = (window: Noted, { colour, now }: World): string => {
   const { name, resetsAt } = window
   const until = resetsAt === undefined || isOver(window, now) ? "" : ` until ${clock(resetsAt, now)}`
@@ -32,7 +33,7 @@ const windowWords = (window: Noted, { colour, now }: World): string => {
   return isNear(window, now) ? paint(colour, "yellow", words) : words
 }
 
-/** A line for each account with a problem or with limits. `agentd status` uses these lines, too. */
+/** Lines for the accounts that have a problem or limits. `agentd status` also prints these lines. */
 export const lines = (rows: ReadonlyArray<AccountRow>, world: World): ReadonlyArray<string> =>
   rows.flatMap((row) => {
     const said = trouble(row, world.now, 200)

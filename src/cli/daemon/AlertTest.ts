@@ -1,4 +1,7 @@
-/** `agentd alert test [CHANNEL]`: sends a test mail, or a test message over a channel, in the way of a real alert. */
+/**
+ * `agentd alert test [CHANNEL]`: sends a test mail, or a test message through a notification channel, in the same way
+ * as real alerts.
+ */
 import { act, maybeWord, send } from "../parse/DeclaredVerb.ts"
 
 export const alertTest = act({

@@ -1,4 +1,6 @@
-/** `agentd alert ls`: lists the alerts to people, whether each was delivered, and a command that helps. */
+/**
+ * `agentd alert ls`: lists the alerts that were sent to users, whether each was delivered, and a command that helps.
+ */
 import type { AlertRow } from "../../domain/AlertMessages.ts"
 import { LOOKS } from "../../domain/StatusWords.ts"
 import { count, declare, off, read, type World } from "../parse/DeclaredVerb.ts"

@@ -14,17 +14,15 @@ interface Input {
   readonly force: boolean
 }
 
-/** Number of progress lines that a whole backup prints. */
+/** Number of progress lines that are printed during a whole backup. */
 const STEPS = 10
-/** Size in bytes below which no progress is printed, because the backup takes too little time. */
+/** Size in bytes below which no progress is printed, because a small backup takes little time. */
 const MUCH = 50_000_000
 
 export const sizeOf = (bytes: number): string =>
   bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 
-/**
- * Prints the progress of a large backup. `talks`: false if nothing should be printed, for example without a terminal.
- */
+/** Prints the progress of a large backup. `talks`: false if nothing should be printed, such as without a terminal. */
 const progressOf = (talks: boolean, say: (line: string) => void) => {
   let told = 0
   return (done: number, all: number): void => {

@@ -10,7 +10,7 @@ import { type Cell, plain, table } from "../render/Output.ts"
 const KEYS = ["project", "agent", "model", "day", "hour", "goal"] as const satisfies ReadonlyArray<CostKey>
 const DEFAULT = "agent,model"
 
-/** The keys in a comma-separated list; undefined if one of them is unknown. */
+/** Parses a comma-separated list of keys; undefined if one of them is unknown. */
 const keysOf = (by: string): ReadonlyArray<CostKey> | undefined => {
   const names = [...new Set(by.split(",").map((name) => name.trim()))]
   const keys = names.flatMap((name) => KEYS.filter((key) => key === name))
@@ -58,7 +58,7 @@ const total = (rows: ReadonlyArray<CostRow>): CostRow => {
   }
 }
 
-/** Percentage of the input that was read from a cache. */
+/** The percentage of input tokens that came from a cache. */
 const hits = ({ cacheRead, input }: CostRow): string =>
   input === 0 ? "-" : `${Math.round((100 * cacheRead) / input)} %`
 

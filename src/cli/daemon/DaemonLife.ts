@@ -1,6 +1,6 @@
 /**
- * DaemonLife: starts and stops the daemon from another process: launches it and waits until it answers; asks it to stop
- * and waits until its process has ended.
+ * DaemonLife: starts the daemon from another process and waits until it answers; also stops it and waits until its
+ * process has ended.
  */
 import { Clock, Console, Duration, Effect } from "effect"
 import * as ProcessTable from "../../runs/process/ProcessTable.ts"
@@ -24,16 +24,16 @@ import { supported } from "../parse/PlatformCheck.ts"
 import type { CommandRefused } from "../../domain/Messages.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
-/** Timeout of a stop. The grace period of every agent fits into it, and systemd does not wait longer either. */
+/** Timeout of a stop. It is longer than the grace period of any agent, and systemd waits no longer either. */
 const GONE_WITHIN = Duration.minutes(2)
 const POLL = Duration.millis(50)
-/** Maximum number of output lines of a failed daemon that an error shows; these are its last lines. */
+/** Maximum number of output lines of a failed daemon in an error. The last lines are shown. */
 const MOST_WORDS = 12
 
 export const status = (socket: string): Effect.Effect<StatusReply, DaemonUnreachable | CommandRefused | StorageError> =>
   call(socket, (client) => client.Status())
 
-/** Whether a process with this pid runs. Where /proc is available, a zombie does not count as running. */
+/** True if a process with this pid runs. If /proc is available, a zombie does not count. */
 const alive = (pid: number) =>
   Effect.sync(() => {
     if (ProcessTable.isAvailable()) return ProcessTable.isAlive(ProcessTable.identify(pid))
@@ -47,7 +47,8 @@ const alive = (pid: number) =>
   })
 
 /**
- * Waits until the daemon answers; fails if the daemon makes no progress. `where`: how the user reads the daemon's log.
+ * Waits until the daemon answers. Fails if the daemon makes no progress. `where`: how the user can read the daemon's
+ * log.
  */
 const untilItAnswers = ({ socket, state }: Paths, where: string, quiet: boolean) =>
   status(socket).pipe(
@@ -70,7 +71,7 @@ const untilItAnswers = ({ socket, state }: Paths, where: string, quiet: boolean)
   )
 
 /**
- * Fails with the launched daemon's last output when that daemon ends. If it ended because another daemon runs, the wait
+ * When the launched daemon ends, fails with its last output. If it ended because another daemon runs, waiting
  * continues.
  */
 const untilItEnds = (how: How) =>
@@ -94,8 +95,8 @@ const untilItEnds = (how: How) =>
       })
 
 /**
- * Waits for a daemon that uses the state directory but does not answer. Undefined if there is no daemon, or if it
- * ended. Fails if the daemon makes no progress.
+ * Waits until the daemon that already uses the state directory answers. Undefined if there is no such daemon, or if it
+ * ends. Fails if it makes no progress.
  */
 export const comesBack = Effect.fnUntraced(function* ({ socket, state }: Paths, quiet: boolean) {
   const pid = StoreOwner.here(state)
@@ -111,11 +112,11 @@ export const comesBack = Effect.fnUntraced(function* ({ socket, state }: Paths, 
 
 export interface Started {
   readonly status: StatusReply
-  /** False if the daemon ran before this command. */
+  /** False if the daemon was already running before this command. */
   readonly launched: boolean
 }
 
-/** Fails if a new daemon could not start. Called before the running daemon is stopped and replaced. */
+/** Fails if a new daemon could not start. Called before a running daemon is stopped for a restart. */
 export const checkStart = Effect.gen(function* () {
   const { paths } = yield* Invocation
   yield* supported
@@ -128,8 +129,8 @@ export const checkStart = Effect.gen(function* () {
 })
 
 /**
- * Starts the daemon if none runs. `since`: ms since the epoch; a daemon that started after this time counts as launched
- * by this command, whichever process launched it.
+ * Starts the daemon if none is running. `since`: a daemon that has started after this time (in ms since the epoch)
+ * counts as started by this command, even if another process started it.
  */
 export const start = Effect.fnUntraced(function* (since: number) {
   const { json, paths } = yield* Invocation
@@ -147,7 +148,7 @@ export const start = Effect.fnUntraced(function* (since: number) {
   const how = yield* launch({
     unit: unitName(paths.state, paths.defaultState),
     command: DaemonNode.commandOf([...entry.command, ...(own ? [] : ["--state", paths.state]), "up"]),
-    // not the project's folder: the daemon must not keep that folder busy, or register its project
+    // do not run in the project's folder, because the daemon would keep that folder in use, and register its project
     cwd: "/",
     env: { ...entry.env, ...DaemonNode.variablesFor(entry.env) },
     log: paths.log
@@ -157,7 +158,7 @@ export const start = Effect.fnUntraced(function* (since: number) {
   return { status: answered, launched: true } satisfies Started
 })
 
-/** The systemd socket unit that listens on the daemon's socket; undefined if there is none. */
+/** The systemd socket unit that listens on the daemon's socket; undefined if none does. */
 const listener = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const unit = unitName(paths.state, paths.defaultState)
@@ -167,8 +168,8 @@ const listener = Effect.gen(function* () {
 })
 
 /**
- * Returns when the daemon's process has ended. `isShared`: systemd also listens on the socket, so a probe of the socket
- * would start a new daemon.
+ * Waits until the daemon's process has ended. `isShared`: systemd also listens on the socket, so the socket is not
+ * tested, because a connection would start a new daemon.
  */
 const untilGone = (pid: number, socket: string, isShared: boolean): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -182,11 +183,13 @@ export interface Stopped {
   readonly pid: number
   /** Duration of the stop, in ms. */
   readonly took: number
-  /** The systemd socket unit that will start the daemon at the next connection. Undefined: no such unit listens. */
+  /**
+   * The systemd socket unit that will start the daemon again at the next connection; undefined if no such unit listens.
+   */
   readonly returnsBy: string | undefined
 }
 
-/** Asks the daemon to stop, and returns when its process has ended. `keep`: the runs continue for the next daemon. */
+/** Asks the daemon to stop, and waits until its process has ended. `keep`: runs continue for the next daemon. */
 export const stop = Effect.fnUntraced(function* (reason: string, keep = false) {
   const { caller, json, paths } = yield* Invocation
   const by = yield* listener

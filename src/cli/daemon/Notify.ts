@@ -1,4 +1,4 @@
-/** `agentd alert channels`: lists the channels over which people are notified, and whether each one works. */
+/** `agentd alert channels`: lists the notification channels, and whether each of them works. */
 import type { NotifyRow } from "../../domain/AlertMessages.ts"
 import { declare, read, type World } from "../parse/DeclaredVerb.ts"
 import { count, paint, plain } from "../render/Output.ts"

@@ -1,10 +1,10 @@
 /**
- * `agentd open`: creates a link that opens the web page once, and opens the link in the desktop's browser if there is
+ * `agentd open`: creates a link that gives a web page access once, and opens it in the desktop's browser if there is
  * one.
  *
- * Guarantees: the link is never in a program's arguments, which every user of the machine can read. Instead, the
- * browser gets the path of a file that redirects to the link. Only this user can read the file. It is deleted when the
- * link has been used, or after a timeout.
+ * Guarantees: the link is never passed in a program's arguments, because every user of the machine can read those.
+ * Instead, the browser gets the path of a file that redirects to the link. Only this user can read the file. It is
+ * deleted when the link has been used, or after a timeout.
  */
 import { Effect, FileSystem } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -20,16 +20,16 @@ interface Input {
   readonly label: string
 }
 
-/** Timeout for the browser to use the link. */
+/** Timeout within which the browser must use the link. */
 const PATIENCE = "15 seconds"
-/** Interval of the checks whether a page has used the link. */
+/** Interval at which is checked whether a page has used the link. */
 const LOOK = Backoff.constant("200 millis")
 
 const leading = (url: string): string =>
   `<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=${url}"><title>agentd</title><a href="${url}">Open the page of agentd</a>\n`
 
 /**
- * Creates a file that redirects to `url`; the file is deleted when the scope closes. Other users cannot read its
+ * Creates a file that redirects to `url`. The file is deleted when the scope closes, and other users cannot read its
  * folder.
  */
 const redirect = Effect.fnUntraced(function* (url: string) {
@@ -41,7 +41,7 @@ const redirect = Effect.fnUntraced(function* (url: string) {
   return file
 })
 
-/** Opens the link on the desktop, and waits until a page has used the link. False if no page has used it in time. */
+/** Opens the link on the desktop. Returns true when a page has used the link, or false after the timeout. */
 const shown = (url: string) =>
   Effect.gen(function* () {
     const { paths } = yield* Invocation
@@ -52,7 +52,7 @@ const shown = (url: string) =>
     const file = yield* redirect(url)
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
     const opener = ChildProcess.make("xdg-open", [file], { stdin: "ignore", stdout: "ignore", stderr: "ignore" })
-    // if the opener is the browser itself, it does not exit while the browser is open: `claimed` then decides
+    // if the opener is the browser itself, it does not exit until the browser is closed, so `claimed` decides
     const opened = Effect.filterOrElse(
       spawner.exitCode(opener),
       (code) => Number(code) === 0,

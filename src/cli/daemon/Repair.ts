@@ -2,8 +2,8 @@
  * `agentd repair`: repairs a damaged log while no daemon runs. Each damaged conversation is cut after its last good
  * rune.
  *
- * Guarantees: the loss is reported before the question. Nothing is changed with --dry-run, or without a terminal unless
- * --yes was passed. A copy of the unrepaired store is kept.
+ * Guarantees: before the question, the command says which data would be lost. Nothing is changed with --dry-run, or
+ * without a terminal unless --yes was passed. A copy of the damaged store is kept.
  */
 import { Clock, Effect, FileSystem, HashMap } from "effect"
 import { join } from "node:path"
@@ -34,7 +34,7 @@ interface Lost {
   turns: number
 }
 
-/** Counts the messages and turns of the lost runes, by stream. */
+/** Counts the lost messages and turns per stream. */
 export class Losses {
   readonly of = new Map<string, Lost>()
 
@@ -57,7 +57,7 @@ export class Losses {
 
 const lineOf = ({ eventId, lost, reason, seq, stream }: Cut, losses: Losses): string => {
   const gone = `${count(lost, "rune")} of this stream ${lost === 1 ? "is" : "are"} lost`
-  // in the daemon's own stream, only the damaged runes are removed
+  // in the daemon's own stream only the damaged runes are removed, not the runes after them
   if (stream === DaemonLog.rules.home) return plain(`${stream}: ${reason}. ${gone}; all others are kept.`)
   const rest =
     eventId === 0 ? "No rune of it is left" : `It continues after its rune ${seq} (rune ${eventId} of the log)`
@@ -92,7 +92,7 @@ const jsonOf = (plan: Cuts, losses: Losses, beside: string | null) => ({
   beside
 })
 
-/** Description of the part that the fold marked as broken in its state; undefined if no part is. */
+/** The part of a state that the fold has marked as broken; undefined if no part is broken. */
 const brokenIn = (state: unknown): string | undefined => {
   const of = state as {
     readonly life?: { readonly broken?: string }
@@ -109,7 +109,8 @@ const brokenIn = (state: unknown): string | undefined => {
 }
 
 /**
- * Makes a function that folds a conversation's runes in their order. It returns why a rune does not fold, or undefined.
+ * Makes a function that folds a conversation's runes in order. For each rune, it returns the reason why the rune cannot
+ * be folded, or undefined.
  */
 const foldsOf = (conversation: string) => (beginning: BaselineFile | undefined) => {
   const own = folds.filter((fold) => fold.of?.(conversation) ?? true)

@@ -1,6 +1,7 @@
 /**
- * `agentd restart`: stops the daemon gracefully and starts it again. Runs that the keeper holds continue during the
- * restart. Other runs end with the daemon: their turns are interrupted and start again, so the command asks first.
+ * `agentd restart`: stops the daemon gracefully and starts it again. Runs that the keeper manages continue during the
+ * restart. Other runs end with the daemon, and their turns start again after the restart; so the command asks for
+ * confirmation first.
  */
 import { Clock, Console, Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -11,7 +12,7 @@ import { Invocation } from "../parse/Invocation.ts"
 import { startDaemon } from "./Start.ts"
 import * as WayBack from "./WayBack.ts"
 
-/** Backends whose runs end with the daemon. Used if an older daemon does not report this for each agent. */
+/** Backends whose runs end with the daemon. Used for an older daemon, which does not report this per agent. */
 const ENDING = new Set(["model"])
 const MAX_NAMES = 20
 const LOOK = "1 second"
@@ -44,7 +45,7 @@ const ask = Effect.fnUntraced(function* (yes: boolean) {
   if (fact !== undefined) yield* confirm(yes, fact, "Restart the daemon?")
 })
 
-/** Returns when no agent has an unfinished turn. */
+/** Waits until no agent has an unfinished turn. */
 const drained = Effect.gen(function* () {
   let told = 0
   for (let left = yield* busy; left.length > 0; left = yield* busy) {

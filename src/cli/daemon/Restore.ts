@@ -1,10 +1,10 @@
 /**
  * `agentd restore FILE`: replaces the store by a backup.
  *
- * Guarantees: if a daemon has the store open, the command fails. The backup is unpacked, and its whole log is verified,
- * before the question and before any change. The replaced store remains in the state directory, and its path is
- * printed. All access tokens of the backup are revoked, because it is unknown which of them were revoked after the
- * backup.
+ * Guarantees: if a daemon has the store open, the command fails. Before the user is asked and anything is changed, the
+ * backup is unpacked and its whole log is verified. The replaced store remains in the state directory, and its path is
+ * printed. All access tokens of the backup are revoked, because some of them might have been revoked after the backup
+ * was made.
  */
 import { Clock, Console, Effect, Layer } from "effect"
 import { existsSync } from "node:fs"
@@ -60,7 +60,7 @@ const checkThere = (file: string) =>
         })
       )
 
-/** Describes the current store for the question to the user; undefined if the state directory has no store. */
+/** A description of the current store, for the question to the user; undefined if the state directory has no store. */
 const storeThere = Effect.fnUntraced(function* (state: string) {
   if (!existsSync(join(state, STORE))) return undefined
   return yield* Effect.match(StoreCopy.facts(join(state, STORE)), {
@@ -69,12 +69,12 @@ const storeThere = Effect.fnUntraced(function* (state: string) {
   })
 })
 
-/** Returns the number of tokens. */
+/** Revokes all access tokens in a store, and returns their number. */
 const revokeAll = (store: string) =>
   Effect.gen(function* () {
     const access = yield* Access.Access
     const grants = yield* access.list
-    // `revoke` rejects only unknown tokens, and this one is listed
+    // `revoke` fails only for unknown tokens, and these are listed
     for (const { id } of grants)
       yield* Effect.catchTag(access.revoke(id, { by: "restore" }), "CommandRefused", Effect.die)
     return grants.length

@@ -1,4 +1,4 @@
-/** `agentd start`: starts the daemon in the background, and the project of this folder. */
+/** `agentd start`: starts the daemon in the background, and then the project of this folder. */
 import { Clock, Effect } from "effect"
 import { Prompt } from "effect/cli"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -32,7 +32,10 @@ const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
       ])
 ]
 
-/** If the daemon rejects the file, this process loads the file to get the exact error and exit code. */
+/**
+ * Registers the project. If the daemon rejects the config file, this process loads the file itself to get the exact
+ * error and exit code.
+ */
 const register = Effect.fnUntraced(function* (config: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) => client.Register({ config, trust: null, caller })).pipe(
@@ -44,7 +47,7 @@ const register = Effect.fnUntraced(function* (config: string) {
   )
 })
 
-/** Fails if an agent's run would register a new project: the config would apply without a person's approval. */
+/** Fails if an agent's run would register a new project, because its config would apply without a user's approval. */
 const checkBegun = Effect.fnUntraced(function* (config: string) {
   const { paths } = yield* Invocation
   if (!(yield* Trust.isRun)) return
@@ -58,8 +61,9 @@ const checkBegun = Effect.fnUntraced(function* (config: string) {
 })
 
 /**
- * Starts the project of this folder. A changed config is shown and then applied. A dangerous change needs the approval
- * of a person on a terminal. It waits if nobody can be asked, or if the caller is an agent's run.
+ * Starts the project of this folder. If its config has changed, the change is shown, and is then applied. A dangerous
+ * change is applied only if a user agrees on a terminal. Without a terminal, or if an agent's run is the caller, the
+ * change waits for approval.
  */
 const begin = Effect.fnUntraced(function* (config: string) {
   const { colour, interactive, json } = yield* Invocation
@@ -78,7 +82,8 @@ const begin = Effect.fnUntraced(function* (config: string) {
 })
 
 /**
- * Whether the project's last conversation is closed. The project's config then has no effect until a new one begins.
+ * True if the project's last conversation is closed. The project's config then has no effect until a new conversation
+ * begins.
  */
 const isOver = Effect.fnUntraced(function* ({ conversation, problems }: ProjectInfo) {
   if (problems.length === 0) return false
@@ -87,9 +92,7 @@ const isOver = Effect.fnUntraced(function* ({ conversation, problems }: ProjectI
   return all.some((one) => one.conversation === conversation && (one.state === "closed" || one.state === "archived"))
 })
 
-/**
- * A note if another project has the same name, which older versions of agentd permitted. Empty if no other project has.
- */
+/** A note if another project has the same name, which older versions of agentd permitted; otherwise empty. */
 const twinOf = Effect.fnUntraced(function* ({ config, conversation, name }: ProjectInfo) {
   const { paths } = yield* Invocation
   const projects = yield* call(paths.socket, (client) => client.Projects())
@@ -101,7 +104,10 @@ const twinOf = Effect.fnUntraced(function* ({ config, conversation, name }: Proj
   ]
 })
 
-/** Starts the daemon and the project of this folder. `agentd restart` calls this, too. `since`: ms since the epoch. */
+/**
+ * Starts the daemon and the project of this folder; also used by `agentd restart`. `since`: a daemon that has started
+ * after this time (in ms since the epoch) counts as started by this command.
+ */
 export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "restarted", since: number) {
   const { caller, paths } = yield* Invocation
   const { launched, status } = yield* DaemonLife.start(since)
@@ -158,9 +164,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   })
 })
 
-/**
- * Writes the new name into the config of this folder's project. The change then needs approval like any other change.
- */
+/** Writes a new name into the config of this folder's project. Like any change of a config, it then needs approval. */
 const called = Effect.fnUntraced(function* (name: string) {
   const { caller } = yield* Invocation
   const { config } = caller
@@ -176,7 +180,7 @@ const called = Effect.fnUntraced(function* (name: string) {
   yield* rename(config, name)
 })
 
-/** `name`: new name of this folder's project; undefined: the name does not change. */
+/** The verb `start`. `name`: a new name for this folder's project; undefined: the name does not change. */
 export const run = Effect.fnUntraced(function* (name: string | undefined) {
   if (name !== undefined) yield* called(name)
   yield* startDaemon("started", yield* Clock.currentTimeMillis)

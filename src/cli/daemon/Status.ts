@@ -1,4 +1,4 @@
-/** `agentd status`: shows the status of the daemon. Each fact names the rune that it is based on. */
+/** `agentd status`: shows the daemon's status. For each fact, the rune from which it was derived is named. */
 import type { DaemonStatus, StatusReply } from "../../board/DaemonMessages.ts"
 import * as DiskRoom from "../../board/DiskRoom.ts"
 import { VERSION } from "../../api/rpc/Version.ts"
@@ -15,7 +15,7 @@ const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: strin
   stopping: ["stopping", "yellow"]
 }
 
-/** Lines about streams of the log that are still being read, and about streams that cannot be read. */
+/** Lines about the log's streams that are still being read, and about streams that cannot be read. */
 export const reading = ({ reading }: Pick<DaemonStatus, "reading">, colour: boolean): ReadonlyArray<string> => {
   if (reading === undefined) return []
   const { aside = [], read, streams, unreadable, waiting } = reading
@@ -88,7 +88,10 @@ const checked = (last: DaemonStatus["log"]["checked"], { colour, now }: World): 
     : [paint(colour, "red", `${when}: ${count(problems, "problem")}: ${plain(first ?? "")} → agentd verify`)]
 }
 
-/** Counts of agents by status, such as `3 working (rune 12)`. An older daemon reports only its internal states. */
+/**
+ * Number of agents per status, such as `3 working (rune 12)`. For an older daemon, its internal states are shown
+ * instead.
+ */
 const countsOf = ({ states, words }: StatusReply, colour: boolean): ReadonlyArray<string> =>
   words === undefined
     ? states.map(({ agents, restsOn, state }) => `${agents} ${plain(state)} (rune ${restsOn})`)

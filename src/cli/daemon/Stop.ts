@@ -1,7 +1,7 @@
 /**
- * `agentd stop`: stops the daemon gracefully. If agents work, the user is asked first, and a script must pass --yes. In
- * a project's folder the command could mean only the project: the user chooses on a terminal, and a script must say
- * which.
+ * `agentd stop`: stops the daemon gracefully. If agents are working, the user is asked first, and a script must pass
+ * --yes. In a project's folder, the user could mean only that project. On a terminal, the user then chooses between the
+ * two; a script must name one.
  */
 import { Effect, Option } from "effect"
 import { Prompt } from "effect/cli"
@@ -17,19 +17,19 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { hint, Invocation, print } from "../parse/Invocation.ts"
 import { plain } from "../render/Output.ts"
 
-/** Maximum number of agents that the choice for the project lists. */
+/** Maximum number of agents that are listed when the user chooses between daemon and project. */
 const MOST = 5
 
 const WORKING = new Set(["Spawning", "Running", "Interrupting"])
 
-/** Number of agents with a live run, in all projects. */
+/** Number of agents with an active run, in all projects. */
 const working = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const { states } = yield* DaemonLife.status(paths.socket)
   return states.filter(({ state }) => WORKING.has(state)).reduce((sum, { agents }) => sum + agents, 0)
 })
 
-/** Returns if `yes` is set, no agent works, or the user agrees; otherwise fails. */
+/** Returns if `yes` is set, if no agent is working, or if the user agrees. Otherwise fails. */
 const ask = Effect.fnUntraced(function* (yes: boolean) {
   if (yes) return
   const count = yield* working
@@ -40,7 +40,10 @@ const ask = Effect.fnUntraced(function* (yes: boolean) {
 
 type Meant = "daemon" | "nothing" | "project"
 
-/** Asks whether to stop the daemon or the project of this folder, because the two are easily confused. */
+/**
+ * Asks the user to choose between stopping the daemon and stopping this folder's project, because the two are easily
+ * confused.
+ */
 const choose = Effect.fnUntraced(function* (project: ProjectInfo, projects: number) {
   const { interactive } = yield* Invocation
   const { agents, name } = project
@@ -72,7 +75,7 @@ const choose = Effect.fnUntraced(function* (project: ProjectInfo, projects: numb
   )
 })
 
-/** The project of this folder, if the daemon knows it, and the number of all projects. */
+/** The project of this folder if the daemon knows it, and the number of all projects. */
 const here = Effect.gen(function* () {
   const { caller, paths } = yield* Invocation
   const projects = yield* call(paths.socket, (client) => client.Projects())
@@ -114,7 +117,7 @@ export const run = Effect.fnUntraced(function* ({ daemon, yes }: { readonly daem
   const { paths } = yield* Invocation
   const isLive = (yield* probe(paths.socket)) === "live"
   if (!isLive && (yield* stopReturn)) return
-  // with --yes alone, older scripts mean the daemon, so the project is not looked up
+  // older scripts use --yes alone to stop the daemon, so do not look up the project in this case
   const { count, project } = isLive && !daemon && !yes ? yield* here : { count: 0, project: undefined }
   if (project === undefined) {
     yield* ask(yes)

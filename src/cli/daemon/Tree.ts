@@ -1,4 +1,6 @@
-/** `agentd status --tree [NAME]`: shows the current supervision tree; for one part of it also the newest messages. */
+/**
+ * `agentd status --tree [NAME]`: shows the supervision tree. With NAME, shows only that part and its newest messages.
+ */
 import type { TreeRow } from "../../board/TreeMessages.ts"
 import { declare, maybeWord, read, type World } from "../parse/DeclaredVerb.ts"
 import { age, clock, count, paint, plain, stateColour } from "../render/Output.ts"
@@ -17,8 +19,8 @@ const facts = (row: TreeRow, { colour, now }: World): string => {
 }
 
 /**
- * The branch lines in front of each row. They depend on whether a later row has the depth of this row or of a row
- * above.
+ * The branch lines in front of each row. They depend on whether a later row has the same depth as this row or as one of
+ * its parents.
  */
 const branches = (rows: ReadonlyArray<TreeRow>): ReadonlyArray<string> => {
   const open: Array<boolean> = []

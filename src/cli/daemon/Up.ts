@@ -1,8 +1,8 @@
 /**
- * `agentd up`: runs the daemon in the foreground, until the daemon is stopped.
+ * `agentd up`: runs the daemon in the foreground until it is stopped.
  *
  * On a terminal, a changed config is shown, and a dangerous change needs the user's approval. Without a terminal, the
- * change waits, because a service manager could have started this process while no user is present.
+ * change waits for approval, because a service manager might have started this process while no user is present.
  */
 import { Console, Effect } from "effect"
 import { Prompt } from "effect/cli"
@@ -19,7 +19,7 @@ export const run = Effect.fnUntraced(function* () {
   const { daemon, env } = yield* Entry
   yield* supported
   yield* checkLength(paths.socket)
-  // only on a terminal: under a service manager, the output should contain only errors
+  // print this only on a terminal: under a service manager, the output should contain only errors
   if (columns !== null) {
     yield* Console.log(yield* hint("agentd runs here until Ctrl-C. In another terminal: agentd ps, agentd ps --watch"))
     if (caller.config === null) yield* Console.log(yield* hint(yield* unregistered))

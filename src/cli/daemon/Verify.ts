@@ -1,6 +1,6 @@
 /**
- * `agentd verify`: reads and checks the whole rune log. If a daemon runs, it does the check itself. Otherwise this
- * process reads the store, and changes no rune.
+ * `agentd verify`: reads and checks the whole rune log. If the daemon is running, the daemon does this. Otherwise this
+ * process reads the store, without changing any rune.
  */
 import { Console, Effect, FileSystem, Stream } from "effect"
 import { dirname } from "node:path"
@@ -15,7 +15,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { age, count, paint, plain } from "../render/Output.ts"
 
-/** `talks`: whether progress is printed to standard error. */
+/** Lets the daemon verify the log. `talks`: print progress to standard error. */
 const byDaemon = (socket: string, talks: boolean) =>
   call(socket, (client) =>
     client.Verify().pipe(
@@ -34,7 +34,7 @@ const byDaemon = (socket: string, talks: boolean) =>
     )
   )
 
-/** The error if the store on disk cannot be read; undefined if it can be read. */
+/** The error if the store cannot be read; otherwise undefined. */
 export const unreadable = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   if (isTorn(dirname(file))) {
@@ -52,7 +52,7 @@ export const unreadable = Effect.fnUntraced(function* (file: string) {
   })
 })
 
-/** Verifies, in this process, a store that no daemon has open. */
+/** Verifies a store in this process, while no daemon has it open. */
 export const byHand = Effect.fnUntraced(function* (file: string) {
   const refused = yield* unreadable(file)
   if (refused !== undefined) return yield* refused

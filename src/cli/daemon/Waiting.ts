@@ -1,7 +1,7 @@
 /**
- * Waiting: formats the list of items that need the user, as lines. `waiting` shows the whole list; `approve`, `deny`
- * and `answer` without a call show only the items that can be answered. The daemon decides (in WaitingList) which items
- * and commands are in the list. Pure.
+ * Waiting: formats the list of items that need the user as lines. `waiting` shows the whole list. Without a call,
+ * `approve`, `deny` and `answer` show only the items that can be answered. The daemon decides which items and commands
+ * the list contains (WaitingList). Pure.
  *
  * Guarantees: the list is only an overview. Texts from outside are shortened, and characters with a misleading look are
  * marked. A call can be approved only where it is shown in full.
@@ -17,7 +17,7 @@ export const NOTHING: WaitingReply = { rows: [], more: 0 }
 
 const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question", "session"])
 
-/** The list reduced to the items that can be answered. */
+/** The list with only those items that can be answered. */
 export const asking = ({ rows }: WaitingReply): WaitingReply => ({
   rows: rows.filter(({ kind }) => ASKS.has(kind)),
   more: 0

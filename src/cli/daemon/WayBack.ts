@@ -1,6 +1,6 @@
 /**
- * WayBack: checks the installed program before `agentd restart` ends the daemon. If the new daemon does not start, the
- * error says how to go back to the program that ran before.
+ * WayBack: checks the installed program before `agentd restart` ends the daemon. If the new daemon then does not start,
+ * the error says how to go back to the previous program.
  *
  * Guarantees: if the installed program does not start, or cannot read the store, the running daemon is not stopped.
  */
@@ -22,15 +22,15 @@ import { plain } from "../render/Output.ts"
 import * as Installed from "../setup/Installed.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 
-/** Maximum length in characters of a program's output in an error. Longer output is cut at its beginning. */
+/** Maximum length of a program's output in an error, in characters. If the output is longer, only its end is shown. */
 const WORDS = 600
 const PROGRAM_WITHIN = "1 minute"
 
-/** The daemon that `agentd restart` is about to end, and its store. */
+/** The state before the restart: the version of the daemon that will be stopped, and its store's schema. */
 interface Before {
   readonly version: string
   readonly schema: number
-  /** Whether the installed program differs from the program that the daemon runs. */
+  /** True if the installed program is not the one that the daemon runs. */
   readonly replaced: boolean
 }
 
@@ -39,7 +39,7 @@ const schemaOf = Effect.fnUntraced(function* (state: string) {
   return fs.existsSync(store) ? (yield* StoreCopy.facts(store)).schema : 0
 })
 
-/** The shell command that installs this version again, and then runs `next`. */
+/** The shell command that installs an older version of agentd again, and then runs `next`. */
 const installing = (version: string, next: string) =>
   Effect.map(Installed.installation, (found) => {
     switch (found._tag) {
@@ -74,7 +74,7 @@ const answer = Effect.gen(function* () {
   })
 )
 
-/** Fails if the installed program cannot replace the running daemon. */
+/** Checks that the installed program can replace the running daemon; otherwise fails. */
 export const checked = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const { daemon } = yield* DaemonLife.status(paths.socket)
@@ -98,8 +98,8 @@ export const checked = Effect.gen(function* () {
 })
 
 /**
- * The shell command that restores the older store, if the new daemon has changed the store's schema; otherwise
- * undefined.
+ * The shell command that restores the older copy of the store, if the new daemon has changed the store's schema;
+ * otherwise undefined.
  */
 const storeBack = Effect.fnUntraced(function* (schema: number) {
   const { paths } = yield* Invocation
@@ -108,12 +108,12 @@ const storeBack = Effect.fnUntraced(function* (schema: number) {
   if (now <= schema || !fs.existsSync(join(paths.state, name))) return undefined
   return {
     fact: ` The installed agentd has changed the store from schema ${schema} to ${now}. A copy with the old schema is ${join(paths.state, name)}.`,
-    // gc and uninstall know the name replaced-newer
+    // the name replaced-newer is known to `gc` and `uninstall`
     command: `(cd ${quoted(paths.state)} && mkdir replaced-newer && mv ${STORE}* replaced-newer && cp replaced-newer/${name} ${STORE}) && `
   }
 })
 
-/** If the start fails, the error says how to go back to the program that ran before. */
+/** Starts the new daemon. If that fails, the error says how to go back to the previous program. */
 export const started = Effect.fnUntraced(function* (before: Before, since: number) {
   return yield* Effect.catch(
     DaemonLife.start(since),

@@ -5,7 +5,8 @@ import { ExitCode } from "../parse/ExitCode.ts"
 import * as GoalFlags from "./GoalFlags.ts"
 
 /**
- * Matches a single word, which is probably a mistyped subcommand. It is rejected; otherwise agents would work on it.
+ * Matches a goal of a single word. It is rejected, because it is probably a mistyped subcommand, on which agents would
+ * otherwise work.
  */
 const VERB = /^[a-z-]{1,40}$/u
 

@@ -1,9 +1,9 @@
 /**
  * `agentd goal approve GOAL` without a hash: shows the whole plan, then asks for confirmation on a terminal.
  *
- * Guarantees: the approval names the shown plan by its hash. The plan is shown complete: the goal, its options, and
- * each task with the full text for its agent. Characters with a misleading look are marked. If the user cannot be
- * asked, nothing is approved, and the exit code says so.
+ * Guarantees: the approval names the shown plan by its hash. The whole plan is shown: the goal, its options, and each
+ * task with the full text for its agent. Characters with a misleading look are marked. If the user cannot be asked,
+ * nothing is approved, and the exit code says so.
  */
 import { Effect } from "effect"
 import { Prompt } from "effect/cli"
@@ -61,7 +61,7 @@ const taskLines = (
   ]
 }
 
-/** The whole plan; special characters in its texts are marked. */
+/** The whole plan as lines, with special characters marked. */
 export const lines = (asked: AskedPlan, columns: number | null): ReadonlyArray<string> => {
   const { goal, goalId, hash, options, project, tasks } = asked
   const { checks, ...others } = options

@@ -1,5 +1,6 @@
 /**
- * GoalFlags: options of `agentd goal` and `agentd at` that override the config's `goals` section for one goal. Pure.
+ * GoalFlags: the options of `agentd goal` and `agentd at` that override the `goals` section of the config for one goal.
+ * Pure.
  */
 import { maybeCount, off, option, options } from "../parse/DeclaredVerb.ts"
 
@@ -25,7 +26,7 @@ export interface Given {
   readonly target: string | undefined
 }
 
-/** The options that are set on the command line. The config's `goals` section supplies the others. */
+/** The options that the user has set. The config's `goals` section supplies the others. */
 export const given = ({ autoStart, checks, critic, planner, rounds, target }: Given) => ({
   ...(planner === undefined ? {} : { planner }),
   ...(critic === undefined ? {} : { critic }),

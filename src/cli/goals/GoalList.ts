@@ -1,4 +1,4 @@
-/** `agentd goal ls|show`: lists the goals, and shows the status of one plan. */
+/** `agentd goal ls|show`: lists the goals, or shows the plan of one goal with its status. */
 import { declare, map, off, read } from "../parse/DeclaredVerb.ts"
 import { name } from "./GoalLife.ts"
 import * as GoalView from "./GoalView.ts"
@@ -17,7 +17,9 @@ export const ls = declare({
   view: (goals, { colour, columns, now }) => GoalView.list(goals, now, { colour, columns })
 })
 
-/** The verb `goal show`: shows the first page of the tasks. With --json, `GoalShow` reads all tasks for a script. */
+/**
+ * The verb `goal show`, which shows the first page of tasks. With --json, `GoalShow` runs instead and reads all tasks.
+ */
 export const show = declare({
   path: ["goal", "show"],
   description: "Show a goal's plan: its tasks, their dependencies and agents, and the review's findings",

@@ -1,5 +1,5 @@
 /**
- * `agentd goal merge GOAL`: merges finished work into a branch. If the branch is checked out, this process
+ * `agentd goal merge GOAL`: merges a goal's finished work into a branch. If the branch is checked out, this process
  * fast-forwards the checkout with the user's own git, because the daemon never changes a user's checkout.
  */
 import { Effect } from "effect"

@@ -1,4 +1,4 @@
-/** `agentd goal show`: shows the status of a goal's plan; with --json it prints all tasks for a script. */
+/** `agentd goal show`: shows the plan of a goal with its status. With --json, it prints all tasks for a script. */
 import { Clock, Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
 import type { TaskInfo } from "../../domain/GoalMessages.ts"

@@ -1,8 +1,8 @@
 /**
  * GoalView: formats goals and their plans. Pure.
  *
- * A plan is drawn as a tree: each task is below the last task that it depends on, and its line names its other
- * dependencies. The indentation has a limit.
+ * A plan is drawn as a tree: each task is below the last task on which it depends, and its line names the other
+ * dependencies. The depth of indentation is limited.
  */
 import type { Finding, GoalInfo, GoalPage, TaskInfo } from "../../domain/GoalMessages.ts"
 import { LOOKS, predicate } from "../../domain/StatusWords.ts"
@@ -129,7 +129,7 @@ const found = (findings: Page["findings"], colour: boolean): ReadonlyArray<strin
 const NAMED = new Set<TaskInfo["state"]>(["assigned", "running", "failed"])
 
 /**
- * Lines for a plan that is too long to draw: the number of tasks per state, and the assigned, running and failed tasks.
+ * Lines for a plan that is too long to draw: the number of tasks per state, and all assigned, running and failed tasks.
  */
 export const brief = ({ findings, goal, named, tasks }: Page, now: number, colour: boolean): ReadonlyArray<string> => {
   const whole = goal.total <= tasks.length
@@ -144,7 +144,7 @@ export const brief = ({ findings, goal, named, tasks }: Page, now: number, colou
   ]
 }
 
-/** The plan as a tree, or in brief if the page does not have all tasks. */
+/** The plan as a tree, or in short form if the page does not contain all tasks. */
 export const show = (page: Page, now: number, colour: boolean): ReadonlyArray<string> => {
   const { findings, goal, tasks } = page
   if (goal.total > tasks.length && tasks.length > 0) return brief(page, now, colour)

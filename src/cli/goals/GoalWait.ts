@@ -1,6 +1,6 @@
 /**
- * `agentd goal TEXT --wait`: submits a goal, waits, and exits with its outcome: 0 if the goal is met, 1 if it stopped,
- * 5 if it needs the user.
+ * `agentd goal TEXT --wait`: submits a goal, waits for its end, and exits with a code for the outcome: 0 if the goal is
+ * met, 1 if it stopped, 5 if it needs the user.
  */
 import { Console, Effect } from "effect"
 import type { GoalPage } from "../../domain/GoalMessages.ts"

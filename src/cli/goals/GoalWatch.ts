@@ -18,7 +18,7 @@ import { json as jsonOf, through } from "../render/TerminalDoor.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
 const EVERY = "500 millis"
-/** Interval between attempts to reach a daemon that has ended. */
+/** Interval between attempts to reach the daemon after it has ended. */
 const AGAIN = Backoff.waits(Backoff.constant("1 second"))
 const ENTER = "\u001b[?1049h\u001b[?25l\u001b[?7l"
 const LEAVE = "\u001b[?7h\u001b[?25h\u001b[?1049l"
@@ -28,7 +28,7 @@ const REST_OF_SCREEN = "\u001b[J"
 
 export const ends = ({ goal }: GoalPage): boolean => goal.state === "goal_met" || goal.state === "stopped"
 
-/** The lines of the goal, at most `rows` of them. A plan that is too long is shown in brief. */
+/** At most `rows` lines that show the goal. A plan that is too long is shown in short form. */
 export const frame = (page: GoalPage, now: number, rows: number, colour: boolean): ReadonlyArray<string> => {
   const room = Math.max(3, rows - 1)
   const whole = GoalView.show(page, now, colour)
@@ -39,10 +39,10 @@ export const frame = (page: GoalPage, now: number, rows: number, colour: boolean
 const line = ({ goal }: GoalPage, now: number): string =>
   `${clock(now, now)} ${goal.goalId} ${predicate({ word: goal.word }, now)}: ${GoalView.progress(goal)}${goal.detail === "" ? "" : `; ${cut(plain(goal.detail), 200)}`}`
 
-/** The part of a page that is compared: a line is printed when this part changes. Ages are not part of it. */
+/** The part of a page that is compared with the previous page; if it differs, a line is printed. Ages are left out. */
 const keyOf = ({ goal }: GoalPage): string => JSON.stringify([goal.state, goal.tasks, goal.detail, goal.rounds])
 
-/** Shows the goal until `isOver` is true, and returns the last page. */
+/** Shows the goal until `isOver` returns true, then returns the last page. */
 export const watching = Effect.fnUntraced(function* (name: string, isOver: (page: GoalPage) => boolean = ends) {
   const { caller, colour, columns, json, paths } = yield* Invocation
   const terminal = yield* Terminal.Terminal
@@ -50,7 +50,7 @@ export const watching = Effect.fnUntraced(function* (name: string, isOver: (page
   const write = (text: string) => Effect.ignore(terminal.display(text))
   if (drawing) yield* Effect.acquireRelease(write(ENTER), () => write(LEAVE))
   let before = ""
-  /** Whether the goal was found. After that, a missing daemon is no error: the command waits for it. */
+  /** True when the goal has been found. After that, a missing daemon is not an error, and the command waits for it. */
   let seen = false
   const show = Effect.fnUntraced(function* (page: GoalPage) {
     const now = yield* Clock.currentTimeMillis
@@ -86,7 +86,7 @@ export const watching = Effect.fnUntraced(function* (name: string, isOver: (page
   )
 }, Effect.scoped)
 
-/** Fails if the goal is not met. */
+/** Shows the last page of a goal on a terminal. Fails if the goal is not met. */
 export const outcome = Effect.fnUntraced(function* (page: GoalPage) {
   const { colour, columns, json } = yield* Invocation
   if (columns !== null && !json) {

@@ -1,7 +1,8 @@
 /**
- * Following: reads new runes until it is interrupted, and reconnects when the daemon is back after an absence.
+ * Following: reads new runes until it is interrupted, and reconnects when the daemon is back.
  *
- * Guarantees: each rune after `after` is delivered once, in order. Each absence of the daemon is reported once.
+ * Guarantees: each rune after `after` is delivered once, in order. Each loss of the connection to the daemon is
+ * reported once.
  */
 import { Effect, Ref, Stream } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -12,8 +13,8 @@ import { Invocation } from "../parse/Invocation.ts"
 const AGAIN = "1 second"
 
 /**
- * Passes new runes to `take`. `selection`: agent, stream and kinds of the runes. `lost`: called with the reason when
- * the connection to the daemon is lost.
+ * Passes new runes to `take`. `selection`: agent, stream and kinds of the runes to read. `lost`: called with the reason
+ * when the connection to the daemon is lost.
  */
 export const following = Effect.fnUntraced(function* (
   selection: Pick<LogSelection, "agent" | "kinds" | "stream">,

@@ -1,8 +1,7 @@
 /**
- * `agentd log --messages`: prints messages of people to agents, goals and channels with their outcomes, the newest
- * last.
+ * `agentd log --messages`: prints users' messages to agents, goals and channels with their outcomes, the newest last.
  *
- * Guarantees: prints at most the requested number of rows; works without the daemon, too.
+ * Guarantees: prints no more rows than requested, and works without the daemon.
  */
 import { Clock, Effect, Stream } from "effect"
 import { FIELDS, HistoryView, KINDS, linesOf, type Named } from "./HistoryView.ts"
@@ -20,10 +19,10 @@ export interface Input {
   readonly csv: boolean
 }
 
-/** Numbers of newest runes that are read: first LEAST, then MOST, then the whole log, until there are enough rows. */
+/** Number of newest runes to read: first LEAST, then MOST, then the whole log, until there are enough rows. */
 const MOST = 10_000
 const LEAST = 2_000
-/** Maximum number of rows in memory that are searched for matches. */
+/** Maximum number of rows in memory. Matches are searched among these rows. */
 const HELD = 10_000
 
 const found = Effect.fnUntraced(function* (source: Source, { grep, lines, names, since: moment }: Input) {

@@ -1,9 +1,9 @@
 /**
- * HistoryView: collects requests of people and their outcomes from runes: messages to agents, posts in channels, goals,
+ * HistoryView: collects users' requests and their outcomes from runes: messages to agents, posts in channels, goals,
  * and answers to calls and plans. Pure except for its memory of open items.
  *
- * Guarantees: messages between agents, and messages of agentd, are left out. Each item is one row, with a status word.
- * The length of texts and the number of stored items are bounded.
+ * Guarantees: messages from agents and from agentd itself are left out. Each request is one row, with a status word.
+ * The length of texts and the number of stored items are limited.
  */
 import { OWN } from "../../agents/machines/ToolResult.ts"
 import { agentOf, ConversationView, type Item, textOf } from "../../board/ConversationView.ts"
@@ -17,7 +17,7 @@ import { type Field, moment } from "../render/Csv.ts"
 import { type Cell, clock, cut, lookColour, plain, table } from "../render/Output.ts"
 
 export interface AskedRow {
-  /** ms since the epoch */
+  /** Time of the request, in ms since the epoch. */
   readonly at: number
   readonly by: string
   readonly what: "message" | "post" | "goal" | "answer"
@@ -44,7 +44,7 @@ export const KINDS: ReadonlyArray<string> = [
 const kinds = { ...goalKinds, ...channelKinds }
 const read = reader(kinds)
 
-/** Maximum lengths of a text, in characters. */
+/** Maximum length of the text in a row, and of a shortened text, both in characters. */
 const LONG = 2_000
 const SHORT = 200
 /** Maximum number of open items. If there are more, the oldest is discarded. */
@@ -79,12 +79,10 @@ export class HistoryView {
   private readonly rowsByKey = new Map<string, Mutable>()
   private readonly most: number
   private readonly views = new Recent<ConversationView>()
-  /** Ids of the messages that a turn answers, by the turn's key. */
+  /** By turn: ids of the messages that the turn answers. */
   private readonly carried = new Recent<ReadonlyArray<string>>()
   private readonly calls = new Recent<{ readonly text: string; readonly turn: string }>()
-  /**
-   * By turn with at least one call result: the number of expired calls, and whether another call was answered or ran.
-   */
+  /** By turn that has a call result: the number of expired calls, and whether any other call was answered or ran. */
   private readonly turns = new Recent<{ expired: number; ran: boolean }>()
 
   /** `most`: maximum number of rows. If there are more, the oldest rows are discarded. */
@@ -269,7 +267,7 @@ export const FIELDS: ReadonlyArray<Field<Named>> = [
 
 const HEAD = ["AT", "BY", "WHAT", "TO", "OUTCOME", "MESSAGE AND ANSWER"]
 
-/** `columns`: width of the terminal; null: lines are not cut. */
+/** The rows as lines. `columns`: width of the terminal; null: lines are not cut. */
 export const linesOf = (
   rows: ReadonlyArray<Named>,
   { colour, columns, now }: { readonly colour: boolean; readonly columns: number | null; readonly now: number }

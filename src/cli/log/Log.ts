@@ -11,8 +11,8 @@ import { plain } from "../render/Output.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
 /**
- * Warns of a kind that the daemon does not write, which is probably a typo. The command continues, because an older
- * daemon could have written this kind.
+ * Warns of a rune kind that the daemon does not write, which is probably a typo. The command continues, because an
+ * older daemon might have written runes of this kind.
  */
 const checkKinds = Effect.fnUntraced(function* (client: Client, asked: ReadonlyArray<string>) {
   const kinds = yield* client.Kinds()
@@ -25,7 +25,7 @@ const checkKinds = Effect.fnUntraced(function* (client: Client, asked: ReadonlyA
   }
 })
 
-/** Explains an empty result on standard error: all runes found are internal, or the stream does not exist. */
+/** Explains an empty result on standard error: all matching runes are internal, or the stream does not exist. */
 const checkNone = Effect.fnUntraced(function* (client: Client, asked: LogSelection, caller: Caller) {
   const any = (of: Partial<LogSelection>) =>
     Stream.runCollect(client.Log({ ...of, internal: true, tail: 1, follow: false, caller }))

@@ -42,8 +42,8 @@ const ofDaemon = (client: Client, caller: LogSelection["caller"]): Source => ({
 })
 
 /**
- * A source that reads the store. Only the daemon knows the names of projects, so the name is taken from the
- * conversation's id.
+ * A source that reads the store. Only the daemon knows the names of projects, so they are taken from the conversations'
+ * ids.
  */
 const ofStore = (log: EventLog["Service"]): Source => ({
   homes: Effect.map(Stream.runCollect(log.read({ kinds: ["worker.started"] })), (runes) => {
@@ -68,7 +68,7 @@ const ofStore = (log: EventLog["Service"]): Source => ({
   }
 })
 
-/** The error for names that match no agent. */
+/** The error for names that match no agents. */
 export const refused = ({ known, unknown, which }: Chosen) =>
   new VerbFailed({
     message: unknown
@@ -81,7 +81,7 @@ export const refused = ({ known, unknown, which }: Chosen) =>
     exitCode: ExitCode.failed
   })
 
-/** `needed`: require the daemon, even if the store can be read without it. */
+/** Runs `use` with the daemon as the source; if no daemon runs, with the store. `needed`: require the daemon. */
 export const onSource = Effect.fnUntraced(function* <A, E, R>(
   use: (source: Source) => Effect.Effect<A, E, R>,
   needed = false
