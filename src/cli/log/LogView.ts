@@ -20,13 +20,13 @@ import { clock, cut, paint, plain, stateColour } from "../render/Output.ts"
 
 /** Number of runes that are printed by default. */
 const NEWEST = 50
-/** Maximum length of a payload in characters, if the width of the terminal is unknown. */
+/** Maximum length of a payload in characters if the terminal's width is unknown. */
 const PAYLOAD = 160
 
-/** Fields that are left out, because they are too long, or because an earlier column already shows them. */
+/** Fields that are left out because they are too long, or because an earlier column shows them. */
 const LEFT_OUT = new Set(["_tag", "at", "prompt", "initial"])
 
-/** A field's value as text: a tagged value such as `Error: exit code 3`, otherwise its JSON. */
+/** A field's value as text, such as `Error: exit code 3` for a tagged value; JSON for other values. */
 const told = (value: unknown): string => {
   if (typeof value === "string") return value
   if (typeof value !== "object" || value === null || !("_tag" in value)) return JSON.stringify(value)
@@ -42,7 +42,7 @@ const filesFirst = (fields: object): object => {
   return Array.isArray(files) ? { files: files.map(words).join(", "), ...fields, message } : fields
 }
 
-/** The fields of the rune's machine event on one line; without such an event, the fields of its payload. */
+/** The fields of the rune's machine event on one line. If the rune has no such event, the fields of its payload. */
 const short = ({ kind, payload }: Rune): string => {
   const { event } = payload
   const fields = typeof event === "object" && event !== null ? event : payload
@@ -75,7 +75,7 @@ export const lineOf = (
   return [...shown.map(([text, as]) => paint(colour, as, text)), paint(colour, "dim", payload)].join("  ").trimEnd()
 }
 
-/** Maximum number of runes that the daemon returns for one request. */
+/** Maximum number of runes that the daemon returns per request. */
 const LINES = 10_000
 
 const args = {
@@ -118,7 +118,10 @@ export const selectionOf = (input: LogInput, caller: Caller, now: number): LogSe
   }
 }
 
-/** `Log.ts` also checks for mistyped kinds and streams, and follows new runes. */
+/**
+ * The verb `log`. The code in `Log` runs instead if runes are followed, or if kinds or streams must be checked for
+ * typos.
+ */
 export const log = declare({
   path: ["log"],
   description: "Print the log of all decisions and events, one rune per line",

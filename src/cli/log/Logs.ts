@@ -1,5 +1,6 @@
 /**
- * `agentd log --text`: prints agents' output and agentd's decisions about them as log lines; with -f also new lines.
+ * `agentd log --text`: prints the output of agents and agentd's decisions about them as log lines; with -f, new lines
+ * are printed, too.
  *
  * Guarantees: however long the log is, only the requested lines are held in memory. No text from agents can control the
  * terminal. Without -f the command ends by itself, and works without the daemon, too.
@@ -34,15 +35,15 @@ export interface Input {
   readonly ascii: boolean
 }
 
-/** Number of older lines that are printed with -f. */
+/** Number of existing lines that are printed with -f. */
 const FOLLOWED = 10
 /**
- * Upper and lower limit for the number of newest runes that are read at once. There is an upper limit because a rune
- * can be long, and the daemon holds all these runes in memory.
+ * Maximum and minimum number of newest runes that are read at once. The number is limited because runes can be long,
+ * and the daemon keeps all of them in memory.
  */
 const MOST = 2_000
 const LEAST = 200
-/** Number of newest runes that are searched for a run. */
+/** Number of newest runes in which a run is searched for. */
 const OF_RUNS = 10_000
 
 class Newest {
@@ -68,7 +69,7 @@ interface Asked {
   readonly chosen: Chosen
   readonly since: number | undefined
   readonly until: number | undefined
-  /** Ids of the requested runs; undefined: all runs. */
+  /** Ids of the requested runs; undefined: all runs are requested. */
   readonly runs: ReadonlySet<string> | undefined
   readonly print: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
 }
@@ -82,7 +83,7 @@ const isAsked = ({ chosen, input, runs, since, until }: Asked, entry: Entry): bo
   (runs === undefined || (entry.run !== null && runs.has(entry.run))) &&
   (input.grep === undefined || input.grep.test(entry.text))
 
-/** Whether all lines of the selected agents are requested. Then the newest lines are at the end of the log. */
+/** True if all lines of the selected agents are requested. The newest lines are then at the end of the log. */
 const isWhole = ({ input, runs, until }: Asked): boolean =>
   until === undefined &&
   runs === undefined &&
@@ -90,13 +91,15 @@ const isWhole = ({ input, runs, until }: Asked): boolean =>
   input.only === undefined &&
   input.grep === undefined
 
-/** Reads and prints the matching lines. `after`: eventId up to which no rune can match; undefined if unknown. */
+/**
+ * Reads the log and prints the matching lines. `after`: only runes after this eventId can match; undefined if unknown.
+ */
 const read = Effect.fnUntraced(function* (source: Source, asked: Asked, after: number | undefined) {
   const { chosen, input, since } = asked
   const selection = definedOf({ agent: chosen.only, since, after, kinds: KINDS })
   const most = input.lines ?? (input.follow ? FOLLOWED : undefined)
   let [last, printed] = [0, 0]
-  /** Passes all matching lines to `take`. Result `isAll`: whether the whole log was read. */
+  /** Reads runes, and passes all matching lines to `take`. `isAll` in the result: true if the whole log was read. */
   const feed = Effect.fnUntraced(function* (
     tail: number | undefined,
     take: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
@@ -136,7 +139,9 @@ const read = Effect.fnUntraced(function* (source: Source, asked: Asked, after: n
   }
 })
 
-/** The runs of the selected agents that --run selects, and the eventId just before the first of them. */
+/**
+ * The runs that --run selects among the runs of the selected agents, and the eventId directly before the first of them.
+ */
 const runsNamed = Effect.fnUntraced(function* (source: Source, chosen: Chosen, name: string) {
   const reads = yield* Effect.forEach(READS, (kinds) =>
     Stream.runCollect(source.log(definedOf({ agent: chosen.only, kinds, tail: OF_RUNS })))
@@ -173,7 +178,7 @@ const printing = Effect.fnUntraced(function* (input: Input, chosen: Chosen) {
   }
 })
 
-/** Prints the existing lines, and returns the eventId after which to follow the log. */
+/** Prints the existing lines, and returns the eventId after which new runes are to be read. */
 const shown = Effect.fnUntraced(function* (source: Source, input: Input) {
   const { caller } = yield* Invocation
   const now = yield* Clock.currentTimeMillis

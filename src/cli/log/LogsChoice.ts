@@ -1,8 +1,8 @@
 /**
- * LogsChoice: selects the agents whose lines `agentd log --text` shows, and the names under which it shows them. Pure.
+ * LogsChoice: selects the agents whose lines `agentd log --text` shows, and their display names. Pure.
  *
- * Guarantees: a name without a slash refers to the agent of the caller's own project, if the project has such an agent.
- * A pattern matches all agents that fit, also agents that start later.
+ * Guarantees: a name without a slash refers to an agent of the caller's own project, if that project has such an agent.
+ * A pattern matches all agents that fit, including agents that start later.
  */
 import type { ConversationInfo } from "../../domain/Messages.ts"
 import { isOf } from "../../config/ProjectName.ts"
@@ -11,16 +11,19 @@ import { fits, isPattern } from "../sessions/RowFilter.ts"
 export type Home = Pick<ConversationInfo, "conversation" | "project" | "config" | "state" | "agents">
 
 export interface Chosen {
-  /** Name under which an agent's lines are shown; undefined: the agent's lines are not shown. */
+  /** Display name of an agent; undefined if the agent is not selected. */
   readonly nameOf: (conversation: string, agent: string) => string | undefined
-  /** Names under which the matching known agents are shown. */
+  /** Display names of the selected known agents. */
   readonly names: ReadonlyArray<string>
-  /** `CONVERSATION/AGENT` if exactly one known agent is selected and no later agent can match; otherwise undefined. */
+  /**
+   * `CONVERSATION/AGENT` if exactly one agent is selected and no agent that starts later can be selected; otherwise
+   * undefined.
+   */
   readonly only: string | undefined
   readonly unknown: ReadonlyArray<string>
-  /** Full names to which an unknown name without a project could refer. */
+  /** The full names that were possibly meant by an unknown name without a project. */
   readonly which: ReadonlyArray<string>
-  /** All names that refer to a known agent or project. */
+  /** All names of known agents and projects. */
   readonly known: ReadonlyArray<string>
 }
 
@@ -31,7 +34,7 @@ const NOTHING = "/"
 
 const isOpen = ({ state }: Pick<Home, "state">): boolean => state !== "closed" && state !== "archived"
 
-/** `own`: config file of the caller's project; null outside of all projects. */
+/** Finds the selected agents. `own`: config file of the caller's project; null outside of all projects. */
 export const chosen = (asked: ReadonlyArray<string>, homes: ReadonlyArray<Home>, own: string | null): Chosen => {
   const projects = new Map(homes.map(({ conversation, project }) => [conversation, project]))
   const here = homes.find(({ config, conversation }) => own !== null && (config === own || isOf(own, conversation)))
@@ -40,8 +43,8 @@ export const chosen = (asked: ReadonlyArray<string>, homes: ReadonlyArray<Home>,
     isPattern(name) ||
     homes.some(({ conversation, project }) => [conversation, project].includes(name))
   /**
-   * Patterns with the project's name. A name without a project refers to this folder's project; outside of all
-   * projects, to the only agent with that name.
+   * The names, completed by their projects. A name without a project refers to this folder's project; outside of all
+   * projects, to the only project that has an agent with this name.
    */
   const patterns = asked.map((name) => {
     if (here?.agents.includes(name)) return `${here.project}/${name}`

@@ -1,9 +1,10 @@
 /**
- * LogsView: turns runes into log lines with agents' output and agentd's decisions. Pure except for its memory of
+ * LogsView: turns runes into log lines: output of agents, and decisions of agentd. Pure except for its memory of
  * unfinished lines and turns.
  *
- * Guarantees: the lines of an agent come in the order of its runes, each once. Each line has a bounded length and
- * cannot control the terminal. A program's output is never shown as a decision, nor a decision as output.
+ * Guarantees: the lines of an agent have the order of its runes, and each appears once. The length of a line is
+ * limited, and no line can control the terminal. A program's output is never shown as a decision, and a decision is
+ * never shown as output.
  */
 import { type About, agentOf, ConversationView, SHOWN } from "../../board/ConversationView.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
@@ -15,21 +16,21 @@ import { clock, type Colour, paint } from "../render/Output.ts"
 export type What = About["what"]
 
 export interface Entry {
-  /** ms since the epoch */
+  /** Time of the line, in ms since the epoch. */
   readonly at: number
   readonly conversation: string
   readonly agent: string
-  /** Id of the run that the line belongs to; null between runs, or if the start of the run is unknown. */
+  /** Id of the run to which the line belongs; null if no run is active, or if its start is unknown. */
   readonly run: string | null
   readonly what: What
   readonly level: number
   readonly text: string
-  /** The eventId of the rune that completed the line. */
+  /** EventId of the rune that completed the line. */
   readonly restsOn: number
 }
 
 const [ERR, WARNING] = [3, 4]
-/** Numbers of the levels in syslog. */
+/** The number that syslog uses for each level. */
 const NUMBERS: { readonly [L in About["level"]]: number } = { error: ERR, warning: WARNING, notice: 5, info: 6 }
 
 export const KINDS: ReadonlyArray<string> = SHOWN
@@ -49,7 +50,7 @@ export class LogsView {
   feed(rune: Rune): ReadonlyArray<Entry> {
     const one = this.of(`${rune.stream}/${agentOf(rune)}`)
     return one.items.feed(rune).flatMap((item) => {
-      // an unfinished line still belongs to the previous run, even if the new item starts another one
+      // an unfinished line still belongs to the previous run, even if the new item belongs to another run
       const rest = item.is === "piece" ? [] : entries(rune, agentOf(rune), one.run, one.lines.flush())
       if (item.is === "begin" && item.isRun) one.run = item.turnId
       else if ("runId" in item && item.is !== "run") one.run = item.runId ?? one.run
@@ -59,7 +60,7 @@ export class LogsView {
     })
   }
 
-  /** Ends and returns all unfinished lines. */
+  /** Completes and returns all unfinished lines. */
   flush(rune: Pick<Rune, "at" | "eventId">): ReadonlyArray<Entry> {
     return [...this.views].flatMap(([key, { lines, run }]) => {
       const [stream = "", ...agent] = key.split("/")
@@ -98,12 +99,12 @@ const entries = (
 
 export type Style = "short" | "short-iso" | "json" | "cat"
 
-/** Colours for names: none of them signals a status. */
+/** Colours for agents' names. None of them is used for a status. */
 const HUES: ReadonlyArray<Colour> = ["cyan", "magenta", "blue"]
 
 const two = (value: number): string => String(value).padStart(2, "0")
 
-/** A point in time with its offset, such as `2026-11-26T14:03:05+0100`. */
+/** A time with its UTC offset, such as `2026-11-26T14:03:05+0100`. */
 const iso = (at: number, utc: boolean): string => {
   if (utc) return `${new Date(at).toISOString().slice(0, 19)}+0000`
   const date = new Date(at)
@@ -112,7 +113,7 @@ const iso = (at: number, utc: boolean): string => {
   return `${new Date(at + offset * 60_000).toISOString().slice(0, 19)}${zone}`
 }
 
-/** A time of day, such as `14:03:05`; with the date if it is not today. */
+/** A time of day, such as `14:03:05`. The date is added if it is not today. */
 const short = (at: number, now: number, utc: boolean): string => {
   if (!utc) return clock(at, now)
   const [day, time] = new Date(at).toISOString().slice(0, 19).split("T")
@@ -125,11 +126,11 @@ export interface Printing {
   readonly now: number
   readonly colour: boolean
   readonly ascii: boolean
-  /** Formats the agents' names. Undefined: all lines are from one agent, so its name is not printed. */
+  /** Formats the agents' names; undefined if all lines are from one agent, so that names are not printed. */
   readonly names: Names | undefined
 }
 
-/** Formats the agents' names in front of the lines: padded to the longest name so far, each agent in its own colour. */
+/** Formats the agents' names in front of lines: padded to the longest name so far, and each in its own colour. */
 export class Names {
   private readonly hues = new Map<string, Colour>()
   private width: number
@@ -149,7 +150,7 @@ export class Names {
 const shade = ({ level, what }: Entry): Colour | undefined =>
   level <= ERR ? "red" : level === WARNING ? "yellow" : what === "decision" ? "dim" : undefined
 
-/** A log line. Decisions have another mark than the program's output. */
+/** A log line as text. Decisions are marked differently from a program's output. */
 export const lineOf = (entry: Entry, name: string, printing: Printing): string => {
   const { ascii: isAscii, colour, names, now, style, utc } = printing
   const text = paint(colour, shade(entry), isAscii ? ascii(entry.text) : entry.text)

@@ -9,25 +9,25 @@ import { age, type Cell, clock, lookColour, plain, table } from "../render/Outpu
 
 export interface RunRow {
   readonly run: string
-  /** Id and stream of the run's conversation. */
+  /** Id of the run's conversation, which is also the name of the run's stream. */
   readonly conversation: string
   readonly agent: string
-  /** Number of the run among the runs of its agent, as in `ps`; null if no turn of the run has started. */
+  /** Number of the run among all runs of its agent, as in `ps`; null if no turn has started in the run. */
   readonly seq: number | null
-  /** ms since the epoch */
+  /** Start of the run, in ms since the epoch. */
   readonly began: number
-  /** ms since the epoch; null while the run is in progress. */
+  /** End of the run, in ms since the epoch; null while the run is in progress. */
   readonly ended: number | null
   readonly turns: number
   /** Status: working, done, failed or stopped. */
   readonly word: Word
   readonly tokens: number
   readonly usd: number
-  /** True if older spending of the run was not read: `tokens` and `usd` are then too low. */
+  /** True if the run's earlier spending was not read, so that `tokens` and `usd` are too low. */
   readonly isMore?: true
   /**
-   * How the run ended: "success", "error", "timeout", "uncounted", "quota" or "fatal"; "stopped": by a user; "cut
-   * short": the run exceeded its grace period. Null while the run is in progress.
+   * How the run ended: "success", "error", "timeout", "uncounted", "quota" or "fatal"; "stopped" if a user stopped it;
+   * "cut short" if it exceeded its grace period. Null while the run is in progress.
    */
   readonly how: string | null
   readonly detail: string
@@ -37,9 +37,12 @@ export interface RunRow {
 
 type Event = { readonly _tag: string; readonly [field: string]: unknown }
 
-/** Lists of kinds. Each list is read separately, so that many runes of spending do not displace the starts of runs. */
+/**
+ * Lists of rune kinds. Each list is read separately, so that frequent runes about spending do not displace the runes
+ * about starts.
+ */
 export const READS = [["worker.moved"], ["turn.started", "turn.completed"], ["agent.usage"]]
-/** Estimated number of runes per run, which decides how many runes are read. */
+/** Estimated number of runes per run, from which the number of runes to read is computed. */
 const RUNES = 20
 const LEAST = 1_000
 const MOST = 1_000
@@ -83,7 +86,7 @@ const endIn = (event: Event): (Pick<RunRow, "how" | "detail"> & { readonly run: 
   }
 }
 
-/** A stop by a user is not a failure. */
+/** The status of a run. If a user stopped the run, that is not a failure. */
 const wordOf = ({ how }: Pick<RunRow, "how">): Word =>
   how === null ? "working" : how === "success" ? "done" : how === "stopped" ? "stopped" : "failed"
 
@@ -116,7 +119,10 @@ const spent = (row: RunRow, { eventId, payload: { tokens, usd } }: Rune): RunRow
   restsOn: eventId
 })
 
-/** The runs in these reads, one per entry of READS. `tail`: number of runes requested per read. Pure. */
+/**
+ * Computes the runs from the results of the reads, one result per entry of READS. `tail`: number of runes requested per
+ * read. Pure.
+ */
 export const runsOf = (reads: ReadonlyArray<ReadonlyArray<Rune>>, tail: number): ReadonlyArray<RunRow> => {
   const usage = reads.at(-1) ?? []
   const from = usage.length < tail ? 0 : usage[0]!.eventId
@@ -125,7 +131,7 @@ export const runsOf = (reads: ReadonlyArray<ReadonlyArray<Rune>>, tail: number):
   )
 }
 
-/** The runs in these runes, oldest first. Pure. */
+/** Computes the runs from runes, oldest first. Pure. */
 export const runsIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<RunRow> => {
   const rows = new Map<string, RunRow>()
   const newest = new Map<string, string>()
@@ -147,7 +153,7 @@ export const runsIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<RunRow> => {
     }
     const end = event === undefined ? undefined : endIn(event)
     const ended = end === undefined ? undefined : end.run === undefined ? current : rows.get(end.run)
-    // only the first end counts: an abandoned run can report another end later
+    // only the first end counts, because an abandoned run can report another end later
     if (end === undefined || ended === undefined || ended.ended !== null) continue
     const { detail, how } = end
     rows.set(ended.run, {
@@ -163,8 +169,8 @@ export const runsIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<RunRow> => {
 }
 
 /**
- * The runs that the user's text selects: by id, its beginning or end; by number; `last`; or -1 for the run before the
- * last.
+ * Finds the runs to which the user's text refers: a run's id, or its beginning or end; a number; `last`; or -1 for the
+ * run before the last.
  */
 export const runNamed = (rows: ReadonlyArray<RunRow>, name: string): ReadonlyArray<RunRow> => {
   const back = name === "last" ? 0 : /^-\d{1,6}$/.test(name) ? -Number(name) : undefined
@@ -205,7 +211,7 @@ const FIELDS: ReadonlyArray<Field<Named>> = [
   { name: "reason", of: ({ detail }) => plain(detail) }
 ]
 
-/** A run with the display name of its agent. */
+/** A run with its agent's display name. */
 type Named = RunRow & { readonly name: string }
 
 /** The newest `lines` runs, newest first. */

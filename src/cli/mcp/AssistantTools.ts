@@ -1,10 +1,10 @@
 /**
- * AssistantTools: the tools of the user's own assistant in `agentd mcp`: see what the agents do, read their answers,
- * send them messages, submit goals, and wait for them.
+ * AssistantTools: the tools of the user's own assistant in `agentd mcp`: to see the status of agents, to read their
+ * answers, to send them messages, to submit goals, and to wait for agents and goals.
  *
- * Guarantees: no tool decides for the user: none approves, denies or answers a call, question or plan. Each action is
- * in the log under the user's name, with "(assistant)" added. An agent's text is inside a frame that the text cannot
- * close. The length of each reply is bounded.
+ * Guarantees: no tool makes decisions for the user: no tool approves, denies or answers a call, question or plan. Each
+ * action is logged under the user's name, with "(assistant)" added. An agent's text is put into a frame that the text
+ * itself cannot close. The length of each reply is bounded.
  */
 import { Clock, Effect, Random, Result, Schema, Stream } from "effect"
 import { agentKinds } from "../../agents/machines/AgentKinds.ts"
@@ -26,13 +26,13 @@ import { age, plain } from "../render/Output.ts"
 import { standing, unclear } from "../agents/Wait.ts"
 import * as Why from "../agents/Why.ts"
 
-/** The user of this assistant, and the socket of the user's daemon. */
+/** The user to whom the assistant belongs, and the socket of the user's daemon. */
 export interface Person {
   readonly socket: string
   readonly caller: Caller
 }
 
-/** Maximum length in characters of an agent's answer, and of a message to an agent. */
+/** Maximum length of an agent's answer, and of a message to an agent, both in characters. */
 const [MAX_ANSWER, MAX_INPUT] = [16_000, 2_000]
 const MAX_WAIT = 3_600
 
@@ -277,7 +277,7 @@ const wait = tool({
           return Effect.fail(new BadInput({ ...trouble, remedy: `${trouble.remedy}. Or use the tool "agents".` }))
         }
         meant = found.found.flat()
-        // a row that needs the user, or has failed, never reaches the status by itself
+        // a row that needs the user or has failed cannot reach the status by itself
         const isStuck = never.length > 0 || (aim !== "needs-you" && left.some(({ word }) => word === "needs you"))
         const isStale = meant.some(({ kind, restsOn }) => kind === "agent" && restsOn <= since)
         return Effect.succeed(!isStuck && (left.length > 0 || isStale))

@@ -1,6 +1,6 @@
 /**
- * ChannelTools: the tools with which a managed agent uses a channel in `agentd mcp`, while it has the floor. Each tool
- * has the same effect as the agent's command in plain text.
+ * ChannelTools: the tools in `agentd mcp` with which a managed agent uses a channel while it has the floor. Each tool
+ * has the same effect as a command that the agent writes in its text.
  */
 import { Effect, Schema } from "effect"
 import { type Tool, tool } from "./McpTools.ts"

@@ -1,13 +1,13 @@
 /**
- * JsonRpc: a JSON-RPC 2.0 server over lines, which MCP uses on standard input and output. A handler supplies the
- * methods.
+ * JsonRpc: a JSON-RPC 2.0 server that reads and writes one message per line, as MCP does on standard input and output.
+ * A handler implements the methods.
  *
- * Guarantees: each request gets one answer, a notification gets none. A line that is not JSON, not a request, or too
- * long gets an error as its answer, and the server continues. Requests run concurrently, up to a limit. The server ends
- * when its input has ended and the last answer is written.
+ * Guarantees: each request gets one answer, and a notification gets none. A line that is not JSON, not a request, or
+ * too long is answered with an error, and the server continues. Requests run concurrently, up to a limit. The server
+ * ends when its input has ended and the last answer is written.
  *
- * Effect's McpServer (4.1.0) cannot be used: after a line that is not JSON it answers no further request. It buffers
- * lines of any length. It does not answer a last request without a line end.
+ * Effect's McpServer (4.1.0) cannot be used: after a line that is not JSON it answers no further request. It also
+ * buffers lines of any length, and does not answer a last request that has no line end.
  */
 import { Effect, Stream } from "effect"
 import { attempt } from "../../config/Attempt.ts"
@@ -37,13 +37,13 @@ const failure = (id: Id, { code, message }: RpcError) => ({ jsonrpc: "2.0", id, 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Undefined if the message needs no answer. */
+/** The answer to a message; undefined if the message needs none. */
 const answer = <R>(message: unknown, handle: Handler<R>): Effect.Effect<object | undefined, never, R> => {
   if (!isObject(message)) {
     return Effect.succeed(failure(null, { code: CODES.invalid, message: "A request must be a JSON object." }))
   }
   const { id, method, params } = message
-  // ignore notifications, and responses: this server sends no requests
+  // ignore notifications, and also responses, because this server sends no requests
   if (method === undefined && ("result" in message || "error" in message)) return Effect.succeed(undefined)
   if (!("id" in message) && typeof method === "string") return Effect.succeed(undefined)
   if (typeof id !== "string" && typeof id !== "number") {
@@ -67,7 +67,7 @@ const answer = <R>(message: unknown, handle: Handler<R>): Effect.Effect<object |
   )
 }
 
-/** A line of input, or a note that a line was too long and was discarded. */
+/** A line of input, or a mark for a line that was too long and has been discarded. */
 type Line = { readonly _tag: "Line"; readonly text: string } | { readonly _tag: "TooLong" }
 
 /** Splits text that arrives in pieces into lines. A line that is too long is discarded while it arrives. */
@@ -91,7 +91,7 @@ export class Lines {
     return lines
   }
 
-  /** Returns the rest of the input, which has no line end. */
+  /** Returns the last line of the input if it has no line end. */
   end(): ReadonlyArray<Line> {
     const { kept } = this
     this.kept = ""
@@ -101,7 +101,7 @@ export class Lines {
 
 const parse = (text: string): unknown => attempt(() => JSON.parse(text))
 
-/** Undefined if the line needs no answer. */
+/** Answers a line; undefined if the line needs no answer. */
 const respond = Effect.fnUntraced(function* <R>(line: Line, handle: Handler<R>) {
   if (line._tag === "TooLong") {
     return failure(null, { code: CODES.invalid, message: `A line can have at most ${MAX_LINE} characters.` })

@@ -1,9 +1,9 @@
 /**
- * `agentd login SERVER`: logs in to a remote MCP server of this project's model agents, with a code that the user
- * enters on a web page, or in a browser of this machine. `agentd logout SERVER` deletes the login.
+ * `agentd login SERVER`: logs in to a remote MCP server that this project's model agents use, with a code that the user
+ * enters on a web page, or with a browser on this machine. `agentd logout SERVER` deletes the login.
  *
- * Guarantees: the tokens are stored only in a file of the state directory that only the user can read, not in the log
- * or on the terminal. They belong to the server's address, so that another server with the same name in a config does
+ * Guarantees: the tokens are stored only in a file of the state directory that only the user can read, and are never
+ * logged or printed. They are stored for the server's address, so another server with the same name in a config does
  * not get them.
  */
 import { Clock, Console, Context, Effect, Layer } from "effect"
@@ -23,7 +23,7 @@ import { isRun } from "../projects/Trust.ts"
 
 const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
 
-/** Timeout for the user to log in with a browser. */
+/** Time that the user has to log in with a browser. */
 const PATIENCE = "10 minutes"
 const DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 
@@ -32,7 +32,7 @@ interface Server {
   readonly clientId?: string
 }
 
-/** The remote server with this name in the config of any agent of this folder's project. */
+/** The remote MCP server with this name in the config of any agent in this folder's project. */
 export const serverOf = Effect.fnUntraced(function* (name: string) {
   if (yield* isRun)
     return yield* failed(
@@ -60,7 +60,7 @@ export const serverOf = Effect.fnUntraced(function* (name: string) {
   )
 })
 
-/** Prints lines for the user to standard error, because the result goes to standard output. */
+/** Prints lines for the user to standard error, because standard output is for the result. */
 const tell = (...lines: ReadonlyArray<string>) =>
   Effect.forEach(lines, (line) => Console.error(plain(line)), { discard: true })
 

@@ -1,8 +1,8 @@
 /**
- * LoopbackRedirect: a local HTTP port to which the browser redirects after a login.
+ * LoopbackRedirect: a local HTTP server to which the browser is redirected after a login.
  *
- * Guarantees: the server listens only on 127.0.0.1, and only until the scope closes. Only the first request with the
- * `state` of this login is accepted.
+ * Guarantees: it listens only on 127.0.0.1, and only until the scope closes. Only the first request with this login's
+ * `state` is accepted.
  */
 import { Deferred, Effect } from "effect"
 import { createServer } from "node:http"
@@ -11,7 +11,7 @@ import { ExitCode } from "../parse/ExitCode.ts"
 
 export interface Returned {
   readonly code: string
-  /** The issuer (`iss`), if the redirect names it. */
+  /** The issuer (`iss`), if the redirect contains it. */
   readonly issuer: string | undefined
 }
 
@@ -20,7 +20,7 @@ const PATH = "/callback"
 const refused = (message: string) =>
   new VerbFailed({ message, remedy: "Try again: agentd login", exitCode: ExitCode.failed })
 
-/** Starts to listen; returns the redirect address, and an effect that waits for the redirect. */
+/** Starts the server. Returns the redirect address, and an effect that waits for the redirect. */
 export const listen = Effect.fnUntraced(function* (state: string) {
   const returned = yield* Deferred.make<Returned, VerbFailed>()
   const server = createServer((request, response) => {

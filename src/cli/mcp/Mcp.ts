@@ -1,14 +1,14 @@
 /**
- * `agentd mcp`: an MCP server (Model Context Protocol). The daemon adds it to each run of a managed agent. With it the
- * agent reads its inbox, sends messages, reports and asks. It calls the daemon on the socket in AGENTD_SOCKET: the
- * run's own socket, or the control socket if the run has none. Outside of a run, it serves the user's assistant. The
- * assistant sees the agents of this machine and can send them messages on behalf of the user, but cannot approve
- * anything.
+ * `agentd mcp`: an MCP server (Model Context Protocol). The daemon adds this server to each run of a managed agent.
+ * Through it, the agent reads its inbox, sends messages, reports progress and asks questions. The server calls the
+ * daemon on the socket in AGENTD_SOCKET: the run's own socket, or the control socket if the run has none. Outside of a
+ * run, the server is for the user's assistant. The assistant sees the agents of this machine and can send them messages
+ * on behalf of the user, but cannot approve anything.
  *
  * Guarantees: only the tools that the agent's config permits are offered, and the daemon checks each call again. If the
- * daemon is away, a call waits 30 s, or AGENTD_PATIENCE ms, because the run continues without the daemon. After that
- * the call fails, but the server continues, because the daemon can be back at the next call. Standard output contains
- * only the protocol.
+ * daemon does not answer, a call waits 30 s (or AGENTD_PATIENCE ms), because the run continues without the daemon.
+ * After that the call fails, but the server continues, because the daemon might answer the next call. Standard output
+ * contains only the protocol.
  */
 import { Effect, Schedule } from "effect"
 import { ASSISTANT } from "../../domain/MessageFrame.ts"
@@ -23,7 +23,7 @@ import * as McpServer from "./McpServer.ts"
 import * as McpTools from "./McpTools.ts"
 import type { Speaker, Tool } from "./McpTools.ts"
 
-/** Time to wait for a daemon, in ms. */
+/** Maximum time to wait for a daemon, in ms. */
 const PATIENCE = 30_000
 
 const INSTRUCTIONS =
@@ -35,8 +35,8 @@ const FOR_ASSISTANT =
 const tools: ReadonlyArray<Tool> = [...McpTools.tools, ...ChannelTools.tools]
 
 /**
- * The tools that the agent may use. If the daemon does not answer, all tools, because the daemon checks each call
- * anyway.
+ * The tools that the agent may use. If the daemon does not answer, all tools are offered, because the daemon checks
+ * each call anyway.
  */
 const offered = ({ runId, socket }: Speaker) =>
   call(socket, (client) => client.Voice({ runId })).pipe(
@@ -46,7 +46,7 @@ const offered = ({ runId, socket }: Speaker) =>
 
 const LOOK = "100 millis"
 
-/** Returns when a daemon listens, or after `patience` ms. */
+/** Waits until a daemon listens, at most `patience` ms. */
 const awaited = (socket: string, patience: number): Effect.Effect<void> =>
   probe(socket).pipe(
     Effect.repeat({ until: (found) => found === "live" || found === "forbidden", schedule: Schedule.spaced(LOOK) }),
@@ -81,7 +81,7 @@ export const run = Effect.fnUntraced(function* ({ assistant }: { readonly assist
   const { caller, interactive, paths } = yield* Invocation
   const said = Number(env["AGENTD_PATIENCE"] ?? PATIENCE)
   const patience = said >= 0 ? said : PATIENCE
-  // an MCP server that agentd starts for a run has an id with a suffix: `<run>+mcp-agentd`
+  // the id in an MCP server that agentd starts for a run has a suffix: `<run>+mcp-agentd`
   const runId = env["AGENTD_RUN"]?.split("+")[0] ?? ""
   if (!assistant && runId !== "") {
     const socket = env["AGENTD_SOCKET"] ?? ""

@@ -1,14 +1,14 @@
 /**
- * McpServer: a Model Context Protocol server over lines, for any set of tools.
+ * McpServer: a server for the Model Context Protocol, with one message per line, for any set of tools.
  *
- * Guarantees: a rejected call gets a result with a remedy, and the server continues. Only the protocol is written to
- * the output.
+ * Guarantees: a rejected call gets a result with a remedy, and the server continues. Only protocol messages are written
+ * to the output.
  */
 import { Console, Effect, Stdio } from "effect"
 import { VERSION } from "../../api/rpc/Version.ts"
 import * as JsonRpc from "./JsonRpc.ts"
 
-/** Supported protocol versions, newest first. A client with an unknown version is offered the newest one. */
+/** Supported protocol versions, newest first. A client that requests an unknown version is offered the newest one. */
 const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 
 export interface Tool {
@@ -24,7 +24,7 @@ export interface Server {
   readonly instructions: string
   readonly tools: ReadonlyArray<Tool>
   readonly offered: Effect.Effect<ReadonlyArray<Tool>>
-  /** Returns when the daemon that the tools need is reachable, or after a timeout. */
+  /** Waits until the daemon is reachable that the tools need, at most for a limited time. */
   readonly awaited: Effect.Effect<void>
 }
 
@@ -80,6 +80,6 @@ const handler =
     }
   }
 
-/** Serves on standard input and output until the input ends. */
+/** Runs a server on standard input and output until the input ends. */
 export const serve = (server: Server) =>
   Effect.flatMap(Stdio.Stdio, ({ stdin }) => JsonRpc.serve(stdin, (line) => Console.log(line), handler(server)))

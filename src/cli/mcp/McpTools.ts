@@ -1,9 +1,9 @@
 /**
- * McpTools: the tools of a managed agent in `agentd mcp`. Each tool has a description for the agent's model, and the
+ * McpTools: the tools in `agentd mcp` for a managed agent. Each tool has a description for the agent's model, and a
  * call to the daemon.
  *
- * Guarantees: invalid input is rejected with the name of the field before the daemon is called. Every error is a text
- * that says what to do next.
+ * Guarantees: invalid input is rejected with the name of the invalid field before the daemon is called. Every error is
+ * a message that says what to do next.
  */
 import { words } from "../../runs/FileDescription.ts"
 import { Effect, Random, Result, Schema } from "effect"
@@ -15,7 +15,7 @@ import type { CommandRefused } from "../../domain/Messages.ts"
 import { Report, SpawnRequest } from "../../domain/Messages.ts"
 import type { StorageError } from "../../core/event-log/EventLog.ts"
 
-/** The run whose agent uses the tools, and the socket of the daemon. */
+/** The run of the agent that uses the tools, and the socket of its daemon. */
 export interface Speaker {
   readonly socket: string
   readonly runId: string
@@ -25,7 +25,7 @@ type Refusal = CommandRefused | StorageError | DaemonUnreachable
 
 export interface Tool {
   readonly name: string
-  /** Permission for the tool, which the field `may` in the agent's config must contain. */
+  /** The permission for the tool; `may` in the agent's config must list it. */
   readonly voice: Voice
   readonly description: string
   readonly readOnly: boolean

@@ -1,11 +1,11 @@
-/** Asking: makes the calls of a declared verb over a connection of the full command-line program. */
+/** Asking: makes the calls of a declared verb over a connection of the whole program. */
 import { Effect, Stream } from "effect"
 import type { CommandRefused } from "../../domain/Messages.ts"
 import type { StorageError } from "../../core/event-log/EventLog.ts"
 import type { Client } from "../../api/rpc/ControlClient.ts"
 import type { Ask } from "./DeclaredVerb.ts"
 
-/** A procedure that a declaration names by its tag; the declaration has checked the type of the payload. */
+/** A procedure, called by the tag in a declaration. The declaration has already checked the payload's type. */
 type Procedure = (
   payload: unknown
 ) => Effect.Effect<unknown, CommandRefused | StorageError> | Stream.Stream<unknown, CommandRefused | StorageError>

@@ -1,9 +1,9 @@
 /**
- * BatchVerb: applies a verb to several items, which are selected by names, patterns and labels.
+ * BatchVerb: applies a verb to several items that are selected by names, patterns and labels.
  *
- * Guarantees: if a name is unknown, nothing is done. Before a pattern ends work, the names of all selected items are
- * shown, and the user is asked. A failure for one item does not stop the others. Each result is printed on a line, and
- * the exit code says whether all succeeded.
+ * Guarantees: if a name is unknown, nothing is done. If a pattern selects items whose work would end, their names are
+ * shown and the user is asked first. A failure for one item does not stop the others. Each result is printed on a line,
+ * and the exit code says whether all succeeded.
  */
 import { Cause, Clock, Console, Effect, Exit } from "effect"
 import { predicate, type Word } from "../../domain/StatusWords.ts"
@@ -71,7 +71,10 @@ export const factOf = (does: string, kind: Kind, things: ReadonlyArray<Thing>): 
   return `This ${does} ${count(things.length, kind)}: ${[...named, ...more].join(", ")}.`
 }
 
-/** The selected items. If confirmation is needed, the user has confirmed the action; otherwise the effect fails. */
+/**
+ * The selected items. If the action needs confirmation, the user is asked first; without confirmation, the effect
+ * fails.
+ */
 export const agreed = Effect.fnUntraced(function* (
   several: Several<never>,
   input: { readonly [field: string]: unknown }
@@ -95,8 +98,8 @@ export const agreed = Effect.fnUntraced(function* (
 })
 
 /**
- * Runs `act` for each name, and prints one line per result; with --json all results as one array. Fails at the end if
- * any call failed.
+ * Runs `act` for each name, and prints one line per result; with --json, prints all results as one array. Fails at the
+ * end if any call has failed.
  */
 export const each = Effect.fnUntraced(function* <A, E, R>(
   names: ReadonlyArray<string>,

@@ -1,7 +1,6 @@
 /**
- * Cli: the complete command line: every verb with its flags, its arguments and an example. Each verb has its code in a
- * file of its own, which is loaded only when the verb is called. A call therefore does not load the code of other
- * verbs.
+ * Cli: defines all commands: every verb with its flags, its arguments and an example. The code of each verb is in a
+ * separate file, which is loaded only when the verb is called. So a call does not load the code of other verbs.
  */
 import { Cause, Console, Effect, Option } from "effect"
 import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } from "effect/cli"
@@ -42,7 +41,7 @@ const up = Command.make(
   ])
 )
 
-/** The verbs `start`, `stop` and `restart`. Without an agent's name they act on the daemon. */
+/** The verbs `start`, `stop` and `restart`. Without an agent's name, they apply to the daemon. */
 const lives = commandsOf(Declared.daemon, [
   commandOf(AgentLife.start, {
     program: (input) =>
@@ -374,7 +373,7 @@ const completions = Command.make(
 
 const exitCodes = meanings.map(([code, meaning]) => `${String(code).padStart(5)}  ${meaning}`).join("\n")
 
-/** The command `agentd`: without a subcommand it opens the board. */
+/** The command `agentd`. Without a subcommand it opens the board. */
 const agentd = Command.make(
   "agentd",
   {},
@@ -412,7 +411,7 @@ const agentd = Command.make(
         open,
         access,
         completions,
-        // the completion scripts call it
+        // called by the completion scripts
         ...commandsOf(Declared.shells).map(Command.unlisted)
       ]
     }
@@ -420,20 +419,20 @@ const agentd = Command.make(
   Command.withGlobalFlags(globalFlags)
 )
 
-/** The complete command, from which documents are generated. */
+/** The command with all subcommands, from which documentation is generated. */
 export const root = agentd
 
-/** Verbs with a mode, such as `log --text`. The help does not list them as commands. */
+/** Verbs with a mode, such as `log --text`. Help does not list them as separate commands. */
 export const modes = [...lives, ...AgentVerbs.daily].filter(({ name }) => Renamed.isMode(name))
 
-/** A function, because the command contains `completions`, which needs the complete command. */
+/**
+ * The command with all subcommands. It is a function, because one subcommand, `completions`, needs the command itself.
+ */
 const whole = (): Command.Command.Any => agentd
 
 type Wrong = Extract<Parameters<CliOutput.Presenter["present"]>[0], { readonly _tag: "InvalidInvocation" }>
 
-/**
- * Turns an invalid invocation into an error. The remedy names the verb that was probably intended, or else the usage.
- */
+/** Turns a usage error into an error with a remedy: the verb that was probably meant, or else the usage. */
 const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
   const [first] = errors
   const habit =
@@ -441,14 +440,15 @@ const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
   return {
     tag: first?._tag ?? "InvalidInvocation",
     code: "invalid" as const,
-    // if Habits knows the intended verb, omit the framework's suggestion by spelling: it would mislead
+    // if VerbAliases knows the verb that was meant, omit the framework's spelling suggestion, which would mislead the
+    // user
     message: habit === undefined ? errors.map(({ message }) => message).join("\n") : first!.message.split("\n")[0]!,
     remedy: habit ?? `Usage: ${helpDoc.usage}. More: ${commandPath.join(" ")} --help`,
     exitCode: ExitCode.usage
   }
 }
 
-/** Prints an invalid invocation as two lines, or as JSON, instead of the whole help. */
+/** Prints a usage error as two lines or as JSON, without the whole help. */
 const presenter = (json: boolean): CliOutput.Presenter => ({
   present: (event) =>
     event._tag === "InvalidInvocation"
@@ -456,12 +456,12 @@ const presenter = (json: boolean): CliOutput.Presenter => ({
       : CliOutput.defaultPresenter.present(event)
 })
 
-/** Turns on only --help and --version of the framework: no wizard, no log level. */
+/** Enables only --help and --version of the framework, but not its wizard and log level options. */
 export const cliConfig = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
 
 const isUsageError = (error: unknown): error is CliError.CliError => CliError.isCliError(error)
 
-/** The state directory that commands in hints must name, from the arguments; null: the default directory. */
+/** The state directory in the arguments, which commands in hints must then name; null for the default directory. */
 const stateOf = Effect.fnUntraced(function* (options: ReadonlyArray<string>) {
   const at = options.findLastIndex((option) => /^--state(=|$)/.test(option))
   const chosen =
@@ -477,7 +477,7 @@ const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, options
   return yield* reported(cause, yield* stateOf(options), options.includes("--json"))
 })
 
-/** Inserts `--` after `run` if it is missing, so that flags of the started program are not read as flags of agentd. */
+/** Inserts `--` after `run` if it is missing, so that flags of the program to run are not parsed as flags of agentd. */
 const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const verb = args.findIndex((arg, index) => !arg.startsWith("-") && args[index - 1] !== "--state")
   const next = args[verb + 1]
@@ -485,7 +485,7 @@ const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   return [...args.slice(0, verb + 1), "--", ...args.slice(verb + 1)]
 }
 
-/** Returns the exit code. The effect fails only if it is interrupted. */
+/** Runs the CLI and returns the exit code. The effect fails only if it is interrupted. */
 export const run = (given: ReadonlyArray<string>) => {
   const { args: present, note } = Renamed.present(VerbAliases.asFlags(given))
   const args = withProgram(Renamed.asOneWord(present))

@@ -1,8 +1,8 @@
 /**
- * `agentd complete KIND`: prints names for shell completion, one per line, each followed by a tab and a description.
- * The scripts of `agentd completions` call it; the help does not list it.
+ * `agentd complete KIND`: prints names for shell completion, one per line, each with a tab and a description. It is
+ * called by the scripts that `agentd completions` prints, and is not listed in the help.
  *
- * Guarantees: a name with characters that are special to a shell is not printed.
+ * Guarantees: names with characters that are special in a shell are not printed.
  */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import type { ProjectInfo } from "../../domain/Messages.ts"
@@ -23,7 +23,8 @@ const MAX_IS = 80
 const WORD = /^[\w@%+.,/:-]+$/
 
 /**
- * Names by which a board row can be completed: its full name and, in the folder of its project, first its short name.
+ * The names of a board row that completion offers: its full name and, in its project's folder, before that the short
+ * name.
  */
 const namesOf = ({ called, kind, name, project }: BoardRow, here: string | undefined): ReadonlyArray<string> => {
   const short = kind === "channel" ? name.replace(/^#/, "") : name
@@ -41,7 +42,7 @@ const offeredBy = (kind: NameKind, row: BoardRow, here: string | undefined): Rea
   return namesOf(row, here).map((name) => ({ name, is }))
 }
 
-/** Each name once. `here`: name of this folder's project. */
+/** The names to offer, without duplicates. `here`: name of this folder's project. */
 export const offers = (
   kind: NameKind,
   rows: ReadonlyArray<BoardRow>,

@@ -1,10 +1,10 @@
 /**
  * `agentd completions SHELL`: prints the script that completes verbs, flags and names.
  *
- * Verbs and flags are part of the script, so they need no process. For names of agents, goals, calls and so on the
- * script runs `agentd complete` (`Complete`), which answers within half a second or prints nothing. The scripts for
- * bash, zsh and fish work alike, over the same table. They walk the words up to the cursor, and offer completions for
- * it.
+ * Verbs and flags are part of the script, so completing them starts no process. For names of agents, goals, calls and
+ * so on, the script runs `agentd complete` (`Complete`), which answers within half a second or prints nothing. The
+ * scripts for bash, zsh and fish use the same table and the same method: they read the words up to the cursor, and
+ * offer completions for the word at the cursor.
  */
 import { Console, Effect } from "effect"
 import { type Command, Completions } from "effect/cli"
@@ -13,24 +13,27 @@ import { modesOf } from "./Renamed.ts"
 
 export type Shell = "bash" | "zsh" | "fish"
 
-/** Completions for an argument or flag value: names of a kind, files, fixed words (`=a,b`), or none (`-`: any text). */
+/**
+ * What can be completed for an argument or flag: names of a kind, files, fixed words (`=a,b`), or nothing (`-`: any
+ * text).
+ */
 type Offer = NameKind | "files" | "-" | `=${string}`
 
 interface Flag {
   readonly names: ReadonlyArray<string>
   readonly is: string
-  /** Kind of the flag's value; undefined: the flag takes no value. */
+  /** What can be completed for the flag's value; undefined if the flag has no value. */
   readonly takes: Offer | undefined
 }
 
-/** A command and what can be completed after it. */
+/** A command, with everything that can be completed after it. */
 interface Entry {
   /** The words of the command, separated by spaces. */
   readonly path: string
   readonly verbs: ReadonlyArray<{ readonly name: string; readonly is: string }>
   readonly flags: ReadonlyArray<Flag>
   readonly args: ReadonlyArray<Offer>
-  /** Whether the last argument can be repeated. */
+  /** True if the last argument can be repeated. */
   readonly repeats: boolean
 }
 
@@ -44,7 +47,7 @@ const BY_NAME: { readonly [name: string]: Offer } = {
   file: "files",
   what: "project"
 }
-/** Exceptions to `BY_NAME`: arguments that name a new item, or have another meaning. */
+/** Exceptions from `BY_NAME`: arguments that name a new item, or that have another meaning. */
 const APART: { readonly [place: string]: Offer } = {
   "channel new channel": "-",
   "project rename name": "-",
@@ -65,7 +68,7 @@ const offerOf = (
   return APART[`${path} ${name}`] ?? BY_NAME[name] ?? (isKind(name) ? name : "-")
 }
 
-/** A verb with modes gets the flags of all its modes. */
+/** The entries of a command and its subcommands. A verb with modes has the flags of all its modes. */
 const entriesOf = (command: Completions.CommandDescriptor, above: string, modes: Modes): ReadonlyArray<Entry> => {
   const of = (name: string) => (above === "" ? name : `${above} ${name}`)
   const all = [command, ...modes.filter(({ name }) => modesOf(above).includes(name))].flatMap(({ flags }) => flags)
@@ -326,7 +329,10 @@ ${FISH_WALK}`
 
 const SCRIPTS = { bash, zsh, fish }
 
-/** The commands to complete. `root`: the complete command; `modes`: verbs with a mode, which `root` does not list. */
+/**
+ * The commands to complete. `root`: the command with all subcommands; `modes`: verbs with a mode, which `root` does not
+ * list.
+ */
 export interface Whole {
   readonly root: Command.Command.Any
   readonly modes: ReadonlyArray<Command.Command.Any>

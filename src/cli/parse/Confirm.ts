@@ -2,7 +2,7 @@
  * Confirm: asks the user before an action that cannot be undone.
  *
  * Guarantees: without a terminal, nothing is done unless --yes was passed. A script without --yes exits with the code
- * for wrong usage.
+ * for a usage error.
  */
 import { Console, Effect } from "effect"
 import { Prompt } from "effect/cli"
@@ -13,10 +13,10 @@ import { Invocation } from "./Invocation.ts"
 /** Returns if `yes` is set or the user agrees; otherwise fails. */
 export const confirm = Effect.fnUntraced(function* (
   yes: boolean,
-  /** Consequence of the action, shown before the question. */
+  /** Consequence of the action, which is shown before the question. */
   fact: string,
   question: string,
-  /** Remedy if the program cannot ask, as in a script. */
+  /** Remedy in the error if the user cannot be asked, as in a script. */
   remedy = "Pass --yes to do it without confirmation."
 ) {
   const { interactive } = yield* Invocation

@@ -1,8 +1,8 @@
 /**
- * DeclaredCommand: turns a declared verb into a command of the full command-line program: its flags and arguments, its
- * calls to the daemon, and its output.
+ * DeclaredCommand: turns a declared verb into a command of the whole program, with its flags, its arguments, its calls
+ * to the daemon, and its output.
  *
- * Guarantees: the calls of a verb run concurrently over one connection. The quick entry accepts the same arguments.
+ * Guarantees: a verb's calls run concurrently over one connection. The quick entry accepts the same arguments.
  */
 import { Clock, Effect, Option, type Stdio } from "effect"
 import { Argument, Command, Flag, type Prompt } from "effect/cli"
@@ -107,16 +107,16 @@ const paramOf = (field: string, shape: Shape): Param => {
   }
 }
 
-/** The answer of the call; undefined if the call fails, or has no answer within `millis`. */
+/** The result of a call; undefined if the call fails, or does not return within `millis`. */
 const inTime = <E, R>(asked: Effect.Effect<unknown, E, R>, millis: number) =>
   asked.pipe(
     Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.succeed(undefined) }),
     Effect.catch(() => Effect.succeed(undefined))
   )
 
-/** Fails if the verb's declaration rejects the arguments. */
+/** Fails if the arguments are invalid according to the verb's declaration. */
 const refusing = Effect.fnUntraced(function* (verb: DeclaredVerb, input: object) {
-  // the argument `-` means standard input, which has not been read yet: the check comes later
+  // if an argument is `-`, its text comes from standard input and has not been read yet, so check later
   const isUnread = Object.entries(verb.args).some(
     ([field, { kind }]) => kind === "maybeText" && Reflect.get(input, field) === "-"
   )
@@ -156,19 +156,19 @@ interface Loaded<E, R> {
   readonly run: () => Effect.Effect<unknown, E, R>
 }
 
-/** A verb with a mode is a separate command; its verb lists the mode as a flag. */
+/** The command's name. A verb with a mode is a separate command; help shows the mode as a flag of the verb. */
 const nameOf = ({ path }: DeclaredVerb): string => {
   const words = path.join(" ")
   return isMode(words) ? words : path.at(-1)!
 }
 
-/** Help and completions show the mode as a flag of its verb. */
+/** Hides the command of a verb with a mode, because help and completions show the mode as a flag of its verb. */
 const unlistedMode = <C extends Command.Command.Any>(command: C): C =>
   isMode(command.name) ? (Command.unlisted(command as never) as unknown as C) : command
 
 /**
- * `program`: loads code to run instead of the declaration; if it returns undefined, the declaration runs. `before`:
- * runs first, for example to ask for confirmation.
+ * Makes a command from a declared verb. `program`: loads code that runs instead of the declaration; if it returns
+ * undefined, the declaration is used. `before`: runs first, for example to ask for confirmation.
  */
 export const commandOf = <const A extends Args, E = never, R = never, EB = never, RB = never>(
   verb: DeclaredVerb & { readonly args: A },
@@ -198,8 +198,8 @@ export const commandOf = <const A extends Args, E = never, R = never, EB = never
 type Declared = ReturnType<typeof commandOf<Args, never, never, never, never>>
 
 /**
- * The commands of the declared verbs, in their order. A command in `made` replaces the verb with its name; the other
- * commands in `made` come last.
+ * Makes the commands of declared verbs, in their order. A command in `made` replaces the verb with the same name; all
+ * other commands in `made` come last.
  */
 export const commandsOf = <C extends Command.Command.Any = never>(
   verbs: ReadonlyArray<DeclaredVerb>,

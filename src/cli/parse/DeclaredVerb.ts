@@ -2,12 +2,12 @@
  * DeclaredVerb: a verb as data: the daemon procedures that it calls, how its arguments become their payloads, and how
  * the replies are shown.
  *
- * Both entry points of the program use this declaration: the full program makes a command from it (`DeclaredCommand`),
- * and the quick entry calls the daemon without loading the full CLI (`QuickEntry`).
+ * Both entry points of the program use the declaration: the whole program makes a command from it (`DeclaredCommand`),
+ * and the quick entry uses it to call the daemon without loading the whole program (`Quick`).
  *
- * Guarantees: a declaration is pure, and imports no value from a package; otherwise the bundler fails. The quick entry
- * uses replies without decoding them, so a reply must have the same form on the wire and in the program. The compiler
- * reports an error for any other procedure.
+ * Guarantees: a declaration is pure, and imports no values from npm packages; otherwise the bundler reports an error.
+ * The quick entry does not decode replies, so their form on the wire and in the program must be the same; otherwise the
+ * compiler reports an error.
  */
 import type { Caller, Done } from "../../domain/Messages.ts"
 import type { PayloadOf, PlainTag, Reply, Tag } from "../../api/rpc/ProcedureTypes.ts"
@@ -17,39 +17,39 @@ import { inWorld } from "./HintCommand.ts"
 import { plain } from "../render/Output.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
-/** Facts that a view needs in addition to the reply. */
+/** Data that a view needs in addition to the reply. */
 export interface World {
-  /** ms since the epoch */
+  /** The current time, in ms since the epoch. */
   readonly now: number
   readonly colour: boolean
-  /** Width of the terminal in columns; null: the output is not a terminal, and lines are not cut. */
+  /** Width of the terminal in columns; null if the output is not a terminal, so that lines are not cut. */
   readonly columns: number | null
-  /** State directory that commands in hints must name; null: the default directory. */
+  /** The state directory that commands in hints must name; null for the default directory. */
   readonly world: string | null
 }
 
 interface Described {
   readonly description: string
-  /** Name in help and usage. If omitted, the field's name. */
+  /** Name of the argument in help and usage; if omitted, the field's name. */
   readonly name?: string
   readonly alias?: string
   readonly metavar?: string
 }
 
-/** The form of an argument on the command line. */
+/** The syntax of an argument in the command line. */
 export type Shape = Described &
   (
     | { readonly kind: "word" | "text"; readonly default?: "" }
     | { readonly kind: "maybe" | "maybeText" | "words" | "switch" | "option" | "options" }
     | { readonly kind: "pick" | "choice"; readonly of: ReadonlyArray<string>; readonly default?: string }
     | { readonly kind: "count"; readonly least: number; readonly most: number; readonly default?: number }
-    /** A point in time, which only the full program can parse. */
+    /** A point in time. Only the whole program can parse it. */
     | { readonly kind: "moment" }
   )
 
 export type Arg<A> = Shape & { readonly "~value"?: A }
 
-/** With `default` the word is optional. */
+/** An argument that is one word. With `default`, the word is optional. */
 export const word = (
   description: string,
   rest: { readonly name?: string; readonly default?: "" } = {}
@@ -63,15 +63,15 @@ export const maybeWord = (description: string, name?: string): Arg<string | unde
   description,
   ...(name === undefined ? {} : { name })
 })
-/** Takes all remaining words. */
+/** An argument that takes all remaining words. */
 export const words = (description: string, name: string): Arg<ReadonlyArray<string>> => ({
   kind: "words",
   description,
   name
 })
-/** If the argument is `-` or missing, the text is read from standard input. */
+/** An argument that is a text. If it is `-` or missing, the text is read from standard input. */
 export const text = (description: string): Arg<string> => ({ kind: "text", description })
-/** Like `text`, for a verb in which a missing text does not mean standard input. */
+/** Like `text`, but if the argument is missing, standard input is not read. */
 export const maybeText = (description: string): Arg<string | undefined> => ({ kind: "maybeText", description })
 export const pick = <const A extends string>(of: ReadonlyArray<A>, description: string): Arg<A> => ({
   kind: "pick",
@@ -88,7 +88,7 @@ export const option = (metavar: string, description: string): Arg<string | undef
   metavar,
   description
 })
-/** Can be repeated. */
+/** An option that can be repeated. */
 export const options = (
   name: string,
   metavar: string,
@@ -107,7 +107,7 @@ export const choice = <const A extends string>(of: ReadonlyArray<A>, fallback: A
   default: fallback,
   description
 })
-/** A past point in time: `10m` (ago), or a date. */
+/** An option with a past point in time, such as `10m` (ago) or a date. */
 export const moment = (metavar: string, description: string): Arg<TimeExpression | undefined> => ({
   kind: "moment",
   metavar,
@@ -141,7 +141,7 @@ export type Input<A extends Args> = { readonly [field in keyof A]: A[field] exte
 export interface Call {
   readonly tag: string
   readonly payload: unknown
-  /** Whether the reply is a stream of values. */
+  /** True if the reply is a stream of values. */
   readonly stream: boolean
 }
 
@@ -149,7 +149,7 @@ export interface Call {
 export interface Ask<V> {
   readonly calls: ReadonlyArray<Call>
   readonly value: (replies: ReadonlyArray<unknown>) => V
-  /** Whether repeating the calls has no further effect. */
+  /** True if the calls can be repeated without further effect. */
   readonly repeatable: boolean
 }
 
@@ -159,20 +159,20 @@ const one = <V>(call: Call, repeatable: boolean): Ask<V> => ({
   repeatable
 })
 
-/** Calls a procedure that changes nothing. */
+/** Calls a procedure that only reads. */
 export const read = <T extends PlainTag>(tag: T, payload: PayloadOf<T>): Ask<Reply<T>> =>
   one({ tag, payload, stream: false }, true)
 
-/** Calls a procedure that changes nothing and replies with a stream of values. */
+/** Calls a procedure that only reads and replies with a stream of values. */
 export const readAll = <T extends PlainTag>(tag: T, payload: PayloadOf<T>): Ask<ReadonlyArray<Reply<T>>> =>
   one({ tag, payload, stream: true }, true)
 
-/** Calls a procedure that does something: once sent, the call is never repeated. */
+/** Calls a procedure that changes something. The call is never sent again. */
 export const send = <T extends PlainTag>(tag: T, payload: PayloadOf<T>): Ask<Reply<T>> =>
   one({ tag, payload, stream: false }, false)
 
 /**
- * Like `read`, for a reply whose form on the wire differs. Only the full program decodes the reply, not the quick
+ * Like `read`, for a reply whose form on the wire is different. Only the whole program can decode it, not the quick
  * entry.
  */
 export const readDecoded = <T extends Tag>(tag: T, payload: PayloadOf<T>): Ask<Reply<T>> =>
@@ -180,7 +180,7 @@ export const readDecoded = <T extends Tag>(tag: T, payload: PayloadOf<T>): Ask<R
 
 type Replies<R> = { readonly [name in keyof R]: R[name] extends Ask<infer V> ? V : never }
 
-/** Combines several asks into one; all calls are concurrent. */
+/** Combines several asks into one. All their calls run concurrently. */
 export const all = <const R extends { readonly [name: string]: Ask<unknown> }>(asks: R): Ask<Replies<R>> => {
   const names = Object.keys(asks)
   return {
@@ -210,46 +210,46 @@ export interface Wrong {
 
 export interface Targets {
   readonly names: ReadonlyArray<string>
-  /** Only items with all of these labels. Without names: all items with these labels. */
+  /** Select only items with all of these labels. If no names are given, all items with these labels are selected. */
   readonly labels: ReadonlyArray<string>
 }
 
 export type Kind = "agent" | "channel" | "conversation" | "goal" | "project" | "session"
 
-/** A verb that can act on several items: its `name` or `names` can be patterns. */
+/** Settings of a verb that can act on several items, because its argument `name` or `names` can contain patterns. */
 export interface Several<I> {
   readonly kind: Kind
   /**
-   * The action for the question before it, such as "stops". If not undefined, a name pattern needs confirmation.
-   * Undefined: the verb ends no work.
+   * The action as a phrase for the question before it, such as "stops". If it returns a phrase, items selected by a
+   * pattern need confirmation. Undefined: the verb ends no work.
    */
   readonly ends?: (input: I) => string | undefined
-  /** True: the verb acts only on closed conversations. Only for the kind "conversation". */
+  /** True: the verb acts only on closed conversations. Used only with the kind "conversation". */
   readonly closed?: boolean
-  /** True: the verb needs confirmation even if every item is named in full. */
+  /** True: the verb always needs confirmation, even if every item is named in full. */
   readonly always?: boolean
   /**
-   * The action of a verb that changes something, such as "stops". Outside of all projects, a name without its project
-   * then needs confirmation.
+   * The action of a verb that changes something, as a phrase such as "stops". Outside of all projects, a name without
+   * its project then needs confirmation.
    */
   readonly changes?: (input: I) => string | undefined
 }
 
-/** The names and labels in the arguments, from the field `name` or `names` and the field `labels`. */
+/** The selected names and labels, from the arguments `name` or `names`, and `labels`. */
 export const targetsOf = (input: { readonly [field: string]: unknown }): Targets => {
   const { labels = [], name, names } = input as Partial<Targets> & { readonly name?: string }
   return { names: names ?? (name === undefined || name === "" ? [] : [name]), labels }
 }
 
-/** Whether the verb acts on one item: the item with this exact name, or the default item if there is no name. */
+/** True if the verb acts on a single item: the one with exactly this name, or the default item if no name is given. */
 export const isOne = (input: { readonly [field: string]: unknown }): boolean => {
   const { labels, names } = targetsOf(input)
   return labels.length === 0 && names.length < 2 && !names.some(isPattern)
 }
 
 /**
- * The action that a person must confirm because, outside of all projects, an item has a name without its project.
- * Undefined: no such confirmation is needed.
+ * The action that the user must confirm because a name lacks its project and the current folder is in no project;
+ * undefined if no confirmation is needed for this reason.
  */
 export const doesOutside = (
   several: Several<never> | undefined,
@@ -272,22 +272,29 @@ interface Form<A extends Args, V> {
   readonly examples: ReadonlyArray<{ readonly command: string; readonly description: string }>
   readonly args: A
   readonly several?: Several<Input<A>>
-  /** Corrects the arguments, for a verb in which a word can replace a flag. */
+  /** Corrects the arguments, for a verb in which a word can be used instead of a flag. */
   readonly meant?: (input: Input<A>) => Input<A>
-  /** The error if arguments that are valid alone exclude each other; otherwise undefined. */
+  /** The error if arguments exclude each other although each of them is valid; otherwise undefined. */
   readonly wrong?: (input: Input<A>, caller: Caller) => Wrong | undefined
   readonly rpc: (input: Input<A>, caller: Caller, world: Pick<World, "now">) => Ask<V>
-  /** Further output lines with texts from agents or users. Commands in these lines do not get the state directory. */
+  /**
+   * Further output lines with text from agents or users. Commands in these lines are printed unchanged, without
+   * `--state`.
+   */
   readonly verbatim?: (value: V, world: World) => ReadonlyArray<string>
   /**
-   * Default: `--json` prints the value on one line. "lines": `--json` prints each element of the value on its own line.
+   * "lines": `--json` prints each element of the value on a separate line. If omitted, `--json` prints the whole value
+   * on one line.
    */
   readonly json?: "lines"
-  /** Selects the part of the value that `--json` prints. If omitted, `--json` prints the whole value. */
+  /** Selects the part of the value that `--json` prints. If omitted, the whole value is printed. */
   readonly value?: (value: V) => unknown
-  /** Whether the quick entry can run the verb. Default: true. */
+  /** Whether the quick entry can run the verb; if omitted, it can. */
   readonly quick?: Quick<A>
-  /** Timeout in ms, for a verb whose answer is optional. After it, the verb prints nothing and exits with code 0. */
+  /**
+   * Timeout in ms for a verb whose answer is not essential. After the timeout, the verb prints nothing and exits with
+   * code 0.
+   */
   readonly fleeting?: number
 }
 
@@ -300,7 +307,10 @@ interface Declaration<A extends Args, V> extends Viewed<A, V> {
   readonly quick: Quick<A>
 }
 
-/** A type-checked declaration without the types of its arguments and reply, so that all verbs have one type. */
+/**
+ * A declaration without the types of its arguments and reply, so that all verbs have the same type. Types were checked
+ * before.
+ */
 export interface DeclaredVerb extends Omit<
   Declaration<Args, unknown>,
   "several" | "meant" | "wrong" | "rpc" | "view" | "verbatim" | "value" | "quick"
@@ -317,7 +327,7 @@ export interface DeclaredVerb extends Omit<
 
 export const declare = <const A extends Args, V>(verb: Viewed<A, V>): Declaration<A, V> => ({ quick: true, ...verb })
 
-/** Declares a verb whose output is the daemon's message about the finished action. */
+/** Declares a verb whose output is the message with which the daemon reports the finished action. */
 export const act = <const A extends Args, V extends Pick<Done, "message">>(verb: Form<A, V>): Declaration<A, V> =>
   declare({ ...verb, view: said })
 

@@ -1,6 +1,6 @@
 /**
- * DeclaredVerbs: all declared verbs, by topic. A verb that a topic's file exports is part of the program. A new topic
- * must be added here.
+ * DeclaredVerbs: all declared verbs by topic. All verbs that a topic's file exports become part of the program. A new
+ * topic must be added here.
  */
 import * as AccessVerbs from "../daemon/AccessVerbs.ts"
 import * as Accounts from "../daemon/Accounts.ts"
@@ -48,7 +48,7 @@ const isVerb = (value: unknown): value is DeclaredVerb =>
 const verbsOf = (...topics: ReadonlyArray<Exports>): ReadonlyArray<DeclaredVerb> =>
   topics.flatMap((topic) => Object.values(topic).filter(isVerb))
 
-/** Verbs of each topic, in the order in which the help lists them. */
+/** The verbs of each topic, in the order of the help. */
 export const daemon = verbsOf(AgentLife, Status, Tree)
 export const agents = verbsOf(Ps, Plates, Why, Runs, Diff, Send, Retry, Interrupt, Set, Spawn, LogView, Cost, Accounts)
 export const channels = verbsOf(Channel)

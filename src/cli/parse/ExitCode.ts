@@ -1,4 +1,4 @@
-/** ExitCode: the exit codes of `agentd` and their meanings. Help, documentation and code all use this table. */
+/** ExitCode: the exit codes of `agentd` with their meanings. Help, documentation and code all use this table. */
 export const ExitCode = {
   ok: 0,
   failed: 1,

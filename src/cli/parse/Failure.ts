@@ -1,4 +1,4 @@
-/** Failure: the error of a verb that cannot do its work. `Explanation` formats it. */
+/** Failure: the error of a verb that cannot be carried out. `ErrorText` formats it. */
 import { Schema } from "effect"
 
 export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {

@@ -1,4 +1,4 @@
-/** FailureOutput: prints a failure of the full program on two lines or as JSON, and returns its exit code. */
+/** FailureOutput: prints an error of the whole program as two lines or as JSON, and returns the exit code for it. */
 import { Cause, Config, Console, Effect } from "effect"
 import { explain, told } from "../render/ErrorText.ts"
 import * as HintCommand from "./HintCommand.ts"
@@ -8,7 +8,10 @@ const debug = Config.Boolean("AGENTD_DEBUG").pipe(
   Effect.orElseSucceed(() => false)
 )
 
-/** `world`: state directory that commands in the remedy must name; null: the default one. */
+/**
+ * Prints the error in a cause. `world`: state directory that commands in the remedy must name; null for the default
+ * one.
+ */
 export const reported = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, world: string | null, json: boolean) {
   const explanation = explain(Cause.squash(cause))
   const remedy = HintCommand.inWorld(explanation.remedy, world)

@@ -1,17 +1,17 @@
 /**
- * FutureTime: a future point in time, as a person types it: `9:00`, `tomorrow 9:00`, `fri 17:30`, `20m`, or a date. Pure
- * except for the machine's time zone.
+ * FutureTime: parses a future point in time in the form in which a user types it: `9:00`, `tomorrow 9:00`, `fri 17:30`,
+ * `20m`, or a date. Pure except for the machine's time zone.
  *
- * Guarantees: a time without a zone is in the machine's time zone. If a clock change skips the time, the time moves
- * forward by the size of the change. If the time occurs twice, the first occurrence is used.
+ * Guarantees: a time without a zone is in the machine's time zone. If a clock change skips the time, it is moved
+ * forward by the amount of the change. If a clock change repeats the time, its first occurrence is used.
  */
 export type FutureTime =
   | { readonly _tag: "In"; readonly millis: number }
-  /** ms since the epoch */
+  /** A point in time, in ms since the epoch. */
   | { readonly _tag: "At"; readonly at: number }
   /**
-   * A time of day, resolved to its next occurrence. `seconds`: since midnight; `days`: from today; `weekday`: 0 is
-   * Sunday.
+   * A time of day, of which the next occurrence is used. `seconds`: since midnight; `days`: number of days from today;
+   * `weekday`: 0 is Sunday.
    */
   | { readonly _tag: "Clock"; readonly seconds: number; readonly days?: number; readonly weekday?: number }
 
@@ -56,7 +56,7 @@ const onDay = (text: string): FutureTime | undefined => {
   return weekday === -1 ? undefined : { _tag: "Clock", seconds, weekday }
 }
 
-/** Undefined if the text has none of the known forms. */
+/** Parses a time; undefined if the text has none of the known forms. */
 export const parse = (given: string): FutureTime | undefined => {
   const text = given.trim().toLowerCase()
   const day = onDay(text)
@@ -69,13 +69,13 @@ export const parse = (given: string): FutureTime | undefined => {
   return Number.isNaN(at) ? undefined : { _tag: "At", at }
 }
 
-/** Resolves the time to ms since the epoch. The result can be in the past for a date, or for a time of today. */
+/** Computes the time in ms since the epoch. For a date, or a time of today, the result can be in the past. */
 export const atOf = (coming: FutureTime, now: number): number => {
   if (coming._tag === "In") return now + coming.millis
   if (coming._tag === "At") return coming.at
   const { days, seconds, weekday } = coming
   const today = new Date(now)
-  // built from local hours and minutes, so that a clock change in that night does not shift the time
+  // use local hours and minutes, so that a clock change in between does not shift the time
   const on = (ahead: number) =>
     new Date(
       today.getFullYear(),

@@ -1,15 +1,15 @@
 /**
- * HintCommand: commands in hints, as the user must type them. With another state directory (`--state DIR`), each of these
- * commands needs that flag. Without the flag, the command would reach another daemon, or start one.
+ * HintCommand: completes commands in hints, so that the user can type them as shown. If another state directory is used
+ * (`--state DIR`), these commands need the same flag. Without it, they would reach or start another daemon.
  */
 
-/** Every verb of the command line. A test compares the list with the help. */
+/** All verbs. A test compares this list with the help. */
 export const VERBS =
   "access accounts alert answer approve at attach backup channel completions config conformance cost demo deny diff dismiss doctor erase focus forget gc goal hook hooks init interrupt log login logout mcp open project ps repair restart restore retry run schedule schema send service set spawn start status stop trust uninstall up verify wait waiting why".split(
     " "
   )
 
-/** Matches `agentd VERB`, but not at the end of a path: a state directory can be /var/lib/agentd. */
+/** Matches `agentd VERB`, but not at the end of a path, because a state directory can be /var/lib/agentd. */
 const COMMAND = new RegExp(`(?<![\\w/.-])agentd (?=(${VERBS.join("|")})\\b)`, "g")
 
 export const quoted = (path: string): string =>

@@ -1,6 +1,6 @@
 /**
- * Invocation: data about this call of the program, which every verb needs: the paths, the caller and its project, how
- * to print, and how the program was started.
+ * Invocation: data about this call of the program that every verb needs: paths, the caller and its project, how to
+ * print, and how the program was started.
  */
 import { Console, Context, Effect, Option, Schema, Stdio, Terminal } from "effect"
 import { TerminalCapabilities } from "effect/cli"
@@ -11,16 +11,16 @@ import * as Paths from "./Paths.ts"
 import { worldOf } from "../../config/Places.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
-/** How this program was started, and what it can start. The entry point supplies this service. */
+/** How this program was started, and which other programs it can start. The entry point provides this service. */
 export class Entry extends Context.Service<
   Entry,
   {
-    /** Absolute paths of node and the script: the start of the daemon's command line. */
+    /** Absolute paths of Node and of the script, with which the daemon's command line starts. */
     readonly command: ReadonlyArray<string>
     readonly env: { readonly [name: string]: string }
     /** Runs the daemon in this process until the daemon ends. The daemon's code is loaded on demand. */
     readonly daemon: (options: DaemonOptions) => Effect.Effect<void, DaemonFailure>
-    /** Runs a program in this terminal. When the program ends, this process always exits with the program's status. */
+    /** Runs another program in this terminal. When it ends, this process always exits with the same status. */
     readonly foreground: (options: ProgramOptions) => Effect.Effect<Program, NotStarted>
   }
 >()("agentd/cli/Entry") {}
@@ -28,13 +28,13 @@ export class Entry extends Context.Service<
 export interface DaemonOptions {
   readonly state: string
   readonly socket: string
-  /** Config file of the project to register at the start. */
+  /** Config file of the project to register when the daemon starts. */
   readonly config?: string
-  /** Shows a config change to the user, and returns whether the user agrees. If omitted, the daemon cannot ask. */
+  /** Shows a config change to the user, and returns true if the user agrees. If omitted, the daemon cannot ask. */
   readonly agrees?: (change: ConfigChangeInfo) => Effect.Effect<boolean>
   /** Path of the user's own config file, which need not exist. */
   readonly userConfig: string
-  /** Environment of the daemon, which agents inherit. */
+  /** Environment of the daemon, which its agents inherit. */
   readonly environment: { readonly [name: string]: string }
 }
 
@@ -49,14 +49,14 @@ export interface Program {
   readonly ended: Effect.Effect<number>
 }
 
-/** Error: the program does not exist, or cannot be executed. */
+/** Error: the program does not exist or cannot be executed. */
 export class NotStarted extends Schema.TaggedError<NotStarted>()("NotStarted", {
   message: Schema.String,
   remedy: Schema.String,
   exitCode: Schema.Int
 }) {}
 
-/** Why a daemon could not start or continue. */
+/** The reason why a daemon could not start or continue. */
 export interface DaemonFailure {
   readonly _tag: string
   readonly message: string
@@ -70,9 +70,9 @@ export class Invocation extends Context.Service<
     readonly paths: Paths.Paths
     readonly json: boolean
     readonly colour: boolean
-    /** Whether the program can ask the user: it has a terminal. */
+    /** True if the program has a terminal on which it can ask the user. */
     readonly interactive: boolean
-    /** Width of the terminal in columns; null: the output is not a terminal, or is JSON. */
+    /** Width of the terminal in columns; null if the output is not a terminal, or if it is JSON. */
     readonly columns: number | null
     readonly caller: Caller
   }
@@ -96,13 +96,13 @@ export const make = Effect.fnUntraced(function* (flags: {
   })
 })
 
-/** Adds `--state` to the commands in a hint if this state directory is not the default one. */
+/** Adds `--state` to the commands in a hint if the state directory is not the default one. */
 export const hint = (text: string) => Effect.map(Invocation, ({ paths }) => HintCommand.inWorld(text, worldOf(paths)))
 
 export const printLines = (lines: ReadonlyArray<string>) =>
   Effect.forEach(lines, (line) => Console.log(line), { discard: true })
 
-/** Prints `value` as JSON with --json. Otherwise prints the lines, with `--state` in their commands if needed. */
+/** With --json, prints `value` as JSON. Otherwise prints the lines; `--state` is added to their commands if needed. */
 export const print = (value: unknown, lines: () => ReadonlyArray<string>) =>
   Effect.flatMap(Invocation, ({ json, paths }) =>
     printLines(json ? [jsonOf(value)] : lines().map((line) => HintCommand.inWorld(line, worldOf(paths))))

@@ -1,8 +1,8 @@
 /**
- * NamePatterns: finds the items that names and patterns refer to. Pure.
+ * NamePatterns: finds the items to which names and patterns refer. Pure.
  *
- * Guarantees: a name refers to one item; an item of the caller's own project comes first. A pattern refers to all items
- * that match. If a name is unknown or ambiguous, the result is an error with suggestions, and no items.
+ * Guarantees: a name refers to one item, preferably of the caller's own project. A pattern refers to all matching
+ * items. If a name is unknown or ambiguous, the result is an error with suggestions, and no item is selected.
  */
 import { didYouMean } from "../../config/ConfigProblem.ts"
 import { isOf, unstarted } from "../../config/ProjectName.ts"
@@ -23,7 +23,7 @@ const LISTED: { readonly [kind in Kind]: string } = {
   session: "agentd ps --plates"
 }
 
-/** Kinds whose ids can be abbreviated to their first characters. */
+/** Kinds of items whose ids can be shortened to their first characters. */
 const BY_BEGINNING: ReadonlySet<Kind> = new Set(["conversation", "project", "session"])
 
 /** Maximum number of names that an error message lists. */
@@ -34,7 +34,7 @@ const quoted = (names: ReadonlyArray<string>): string => {
   return `${shown.join(", ")}${names.length > MOST ? ` and ${names.length - MOST} more` : ""}`
 }
 
-/** Whether the caller's project is unknown to the daemon: none of the items belongs to it. */
+/** True if the daemon does not know the caller's project: none of the items belongs to it. */
 export const isUnstarted = (all: ReadonlyArray<Named>, config: string | null): config is string =>
   config !== null && !all.some(({ conversation }) => isOf(config, conversation))
 
@@ -87,7 +87,8 @@ const named = <A extends Named>(all: ReadonlyArray<A>, kind: Kind, name: string,
 }
 
 /**
- * The items that the names refer to, each once, in the order of the names. Without names: all items with the labels.
+ * The items to which the names refer, without duplicates, in the order of the names. Without names: all items with the
+ * labels.
  */
 export const resolve = <A extends Named>(
   all: ReadonlyArray<A>,

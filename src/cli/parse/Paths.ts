@@ -1,6 +1,6 @@
 /**
- * Paths: all files and folders of this user's daemon, derived from the environment, and the project that contains the
- * working directory. `Places` has the rules.
+ * Paths: the files and folders of this user's daemon, computed from the environment, and the project that contains the
+ * working directory. `Places` contains the rules.
  */
 import { Config, Effect, FileSystem, Option } from "effect"
 import { homedir } from "node:os"
@@ -12,13 +12,13 @@ export interface Paths {
   readonly state: string
   readonly defaultState: string
   readonly socket: string
-  /** Unix socket of the HTTP interface, in the same folder as `socket`. */
+  /** Unix socket of the HTTP interface. It is in the same folder as `socket`. */
   readonly http: string
-  /** Log file of a daemon that does not write to the systemd journal. */
+  /** Log file for a daemon that does not write to the systemd journal. */
   readonly log: string
   readonly store: string
   readonly lock: string
-  /** The user's config file, which applies to all projects. */
+  /** The user's own config file, which applies to all projects. */
   readonly userConfig: string
 }
 
@@ -35,7 +35,7 @@ const environment = Config.all({
   home: Config.String("HOME").pipe(Config.withDefault(homedir()))
 })
 
-/** `chosen`: the value of --state, relative to the working directory. */
+/** Computes the paths. `chosen`: the value of --state, relative to the working directory. */
 export const resolve = (chosen: Option.Option<string>): Effect.Effect<Paths> =>
   Effect.map(Effect.orDie(environment), ({ configHome, home, runtime, stateHome }) => {
     const places = placesOf(
@@ -59,7 +59,7 @@ export const resolve = (chosen: Option.Option<string>): Effect.Effect<Paths> =>
     }
   })
 
-/** Path of the nearest `agentd.jsonc`, from the working directory upward; null if there is none. */
+/** Path of the nearest `agentd.jsonc` in the working directory or one of its parents; null if there is none. */
 export const findProject = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   for (const config of configsFrom(".")) {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 
-/** Undefined if a daemon can run there. See "macOS and others" in docs/install.md. */
+/** The error if a daemon cannot run on the platform; otherwise undefined. See "macOS and others" in docs/install.md. */
 export const objectionTo = (platform: NodeJS.Platform): VerbFailed | undefined =>
   platform === "linux"
     ? undefined

@@ -1,9 +1,9 @@
 /**
- * QuickArgs: parses a command line for the quick entry: a declared verb with its arguments.
+ * QuickArgs: parses a command line for the quick entry into a declared verb and its arguments.
  *
- * Guarantees: pure. A line that is parsed here has the same meaning in the full program. For an ambiguous or invalid
- * line the result is undefined, and the full program parses the line. Examples: an unknown flag, a value with a leading
- * dash, `--`, `--help`, or too many arguments.
+ * Guarantees: pure. If a command line is parsed here, it has the same meaning in the whole program. For an ambiguous or
+ * invalid command line the result is undefined, and the whole program parses it. Examples are an unknown flag, a value
+ * with a leading dash, `--`, `--help`, and too many arguments.
  */
 import { modesOf } from "./Renamed.ts"
 import { type Arg, type Args, type DeclaredVerb, isOne, type Shape } from "./DeclaredVerb.ts"
@@ -19,7 +19,7 @@ const POSITIONAL = new Set<Shape["kind"]>(["word", "maybe", "maybeText", "words"
 
 const isWord = (given: string | undefined): given is string => given !== undefined && given !== "" && given[0] !== "-"
 
-/** The parsed value of an argument; undefined: the full program must parse the line. */
+/** Parses the value of an argument; undefined if only the whole program can parse the command line. */
 const valueOf = (shape: Shape, given: string): unknown => {
   switch (shape.kind) {
     case "count": {
@@ -36,7 +36,7 @@ const valueOf = (shape: Shape, given: string): unknown => {
   }
 }
 
-/** The initial values of the fields, before any argument. */
+/** The values of all fields before any argument has been parsed. */
 const unsaid = (args: Args): { [field: string]: unknown } =>
   Object.fromEntries(
     Object.entries<Arg<unknown>>(args).map(([field, shape]) => [
@@ -57,7 +57,10 @@ interface Read {
   readonly given: Set<string>
 }
 
-/** Parses a flag, and returns the number of arguments that it used. 0: the full program must parse the line. */
+/**
+ * Parses a flag, and returns the number of arguments that were used. 0: only the whole program can parse the command
+ * line.
+ */
 const flag = (args: Args, read: Read, rest: ReadonlyArray<string>): number => {
   const [first = "", value] = rest
   const found = Object.entries<Arg<unknown>>(args).find(
@@ -79,7 +82,8 @@ const flag = (args: Args, read: Read, rest: ReadonlyArray<string>): number => {
 }
 
 /**
- * Assigns the positional words to their fields. False if a word is invalid, or if there are too few or too many words.
+ * Assigns the positional words to their fields. Returns false if a word is invalid, or if there are too few or too
+ * many.
  */
 const places = (args: Args, { input, words }: Read): boolean => {
   let at = 0
@@ -127,9 +131,9 @@ export const parse = (line: ReadonlyArray<string>, declared: ReadonlyMap<string,
       at += 2
     } else if (verb === undefined) {
       name = name === "" ? arg : `${name} ${arg}`
-      // a second word can be part of the verb: both `goal` and `goal ls` are verbs
+      // a second word can be part of the verb, because both `goal` and `goal ls` are verbs
       verb = declared.has(`${name} ${line[at + 1]}`) ? undefined : declared.get(name)
-      // `log --text` has its own flags, which only the full program parses
+      // `log --text` has separate flags, which only the whole program parses
       if (verb !== undefined && modesOf(name).includes(`${name} ${line[at + 1]}`)) return undefined
       if (verb !== undefined) Object.assign(read.input, unsaid(verb.args))
       else if (name.includes(" ")) return undefined

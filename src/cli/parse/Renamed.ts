@@ -1,13 +1,13 @@
 /**
- * Renamed: translates old names of verbs, and finds flags that turn a verb into another verb. Pure.
+ * Renamed: replaces old names of verbs by the new ones, and finds flags that turn a verb into another verb. Pure.
  *
- * Guarantees: an old name runs the verb of the new name, with the same output and exit code, and prints the new name on
- * standard error. Both entry points of the program pass their command line through this module.
+ * Guarantees: an old name runs the verb with the new name, with the same output and exit code, and the new name is
+ * printed to standard error. Both entry points of the program pass their command line through this module.
  */
 
 /**
- * Modes: flags that choose what a verb lists. Each mode has its own flags, so `log --text` is a separate verb besides
- * `log`.
+ * Modes of verbs: flags that select what a verb lists. Each mode has its own flags, so `log --text` is a separate verb
+ * besides `log`.
  */
 const MODES: { readonly [verb: string]: ReadonlyArray<string> } = {
   log: ["--text", "--messages", "--runs", "--channel"],
@@ -15,7 +15,7 @@ const MODES: { readonly [verb: string]: ReadonlyArray<string> } = {
   status: ["--tree"]
 }
 
-/** New name of each renamed verb, by its old name. */
+/** The new name of each renamed verb, by the old name. */
 const NEW: { readonly [old: string]: string } = {
   alerts: "alert ls",
   archive: "project archive",
@@ -37,26 +37,26 @@ const NEW: { readonly [old: string]: string } = {
   watch: "ps --watch"
 }
 
-/** Old verbs that only group subcommands. */
+/** Old verbs that only contained subcommands, with their new names. */
 const GROUPS: ReadonlyMap<string, string> = new Map([
   ["conversation", "project"],
   ["notify", "alert"]
 ])
 
-/** Whether the name is a verb with a mode, such as `log --text`. */
+/** True if the name is that of a verb with a mode, such as `log --text`. */
 export const isMode = (name: string): boolean => name.includes(" --")
 
-/** Names of a verb's modes; for `log`: `log --text` and so on. Empty if the verb has no modes. */
+/** The modes of a verb as names: for `log`, these are `log --text` and so on. Empty if the verb has no modes. */
 export const modesOf = (verb: string): ReadonlyArray<string> => (MODES[verb] ?? []).map((mode) => `${verb} ${mode}`)
 
 export interface Present {
-  /** The command line with the current names; a mode follows its verb directly. */
+  /** The command line with current names, in which a mode directly follows its verb. */
   readonly args: ReadonlyArray<string>
-  /** A note that names the new verb; undefined if the command line has no old name. */
+  /** A note that names the new verb; undefined if the command line contains no old name. */
   readonly note: string | undefined
 }
 
-/** Indexes of the first two arguments that are not global flags: they can be the words of the verb. */
+/** Indexes of the first two arguments that are not global flags, and so can be the words of the verb. */
 const wordsIn = (args: ReadonlyArray<string>): ReadonlyArray<number> => {
   const found: Array<number> = []
   for (let at = 0; at < args.length && found.length < 2; at++) {
@@ -67,7 +67,7 @@ const wordsIn = (args: ReadonlyArray<string>): ReadonlyArray<number> => {
   return found
 }
 
-/** Moves the mode from anywhere in the command line to the place directly after its verb. */
+/** Moves a mode from anywhere in the command line to the position directly after its verb. */
 const withMode = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [at = 0] = wordsIn(args)
   const modes = MODES[args[at] ?? ""] ?? []
@@ -90,11 +90,11 @@ export const present = (args: ReadonlyArray<string>): Present => {
   const one = args[first]!
   const two = second === undefined ? one : `${one} ${args[second]!}`
   const old = [two, one].find((name) => Object.hasOwn(NEW, name))
-  // an old group without a subcommand prints the help of the new group
+  // an old group without a subcommand prints the new group's help
   const isGroup = GROUPS.has(one) && (second === undefined || args[second]!.startsWith("-"))
   if (isGroup)
     return { args: args.map((arg, at) => (at === first ? GROUPS.get(one)! : arg)), note: noteOf(one, GROUPS.get(one)!) }
-  // `notify test` without a channel was a usage error, so it must not run `alert test`, which would send a mail
+  // `notify test` without a channel was a usage error, so do not translate it to `alert test`, which would send a mail
   const isAlone = old === "notify test" && !args.slice(second! + 1).some((arg) => !arg.startsWith("-"))
   if (old === undefined || isAlone) return { args: withMode(args), note: undefined }
   const name = NEW[old]!
@@ -103,7 +103,7 @@ export const present = (args: ReadonlyArray<string>): Present => {
   return { args: withMode(line), note: noteOf(old, name) }
 }
 
-/** Joins a verb and its mode into one argument, which is the name of the mode's command. */
+/** Joins a verb and its mode to one argument, because that is the name of the mode's command. */
 export const asOneWord = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [at = 0] = wordsIn(args)
   const [verb, mode] = [args[at] ?? "", args[at + 1] ?? ""]

@@ -1,7 +1,7 @@
 /**
  * StandardInput: reads a text from an argument or from standard input.
  *
- * Guarantees: reads no more bytes than a message may have; rejects input that is not text.
+ * Guarantees: no more bytes are read than a message may contain, and input that is not plain text is rejected.
  */
 import { Effect, Stdio, Stream } from "effect"
 import { Limits } from "../../board/Limits.ts"
@@ -15,7 +15,7 @@ const tooLong = new VerbFailed({
   exitCode: ExitCode.failed
 })
 
-/** Fails if the input is longer than the maximum length of a text. */
+/** Reads standard input. Fails if it is longer than the maximum length of a text. */
 const readInput = Effect.gen(function* () {
   const stdio = yield* Stdio.Stdio
   const parts = yield* stdio.stdin.pipe(

@@ -1,6 +1,6 @@
 /**
- * Verb: building blocks of the command line's verbs: the flags that all verbs have, and the loader that imports a
- * verb's code when the verb is called.
+ * Verb: building blocks for verbs: the flags that all verbs have, and a loader that imports a verb's code when the verb
+ * is called.
  */
 import { Effect, Option } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
@@ -77,6 +77,6 @@ export const agent = Argument.String("agent").pipe(
   Argument.withDescription("The agent: its name in this project, or project/agent")
 )
 
-/** `of` throws if the value is invalid. */
+/** A flag whose value `of` parses; `of` throws if the value is invalid. */
 export const readFlag = <A>(name: string, [metavar, description]: readonly [string, string], of: (text: string) => A) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.mapTryCatch(of, messageOf))

@@ -1,6 +1,6 @@
-/** VerbAliases: maps command words of other programs, such as `kill` and `top`, to verbs of agentd. Pure. */
+/** VerbAliases: maps command names of other programs, such as `kill` and `top`, to verbs of agentd. Pure. */
 
-/** The remedy for an upgrade: npm replaces the package, and a restart then runs the new daemon. */
+/** The remedy for a user who wants to upgrade: install the new version with npm, then restart the daemon. */
 const NEWER =
   "restart, after you have installed the newer package: npm install -g FILE.tgz (or scripts/install FILE.tgz)"
 
@@ -37,20 +37,20 @@ const MEANT: { readonly [word: string]: string } = {
   usage: "cost"
 }
 
-/** Undefined if the word is not in MEANT. */
+/** The verb that was meant by a word of another program; undefined if the word is not in MEANT. */
 export const meant = (word: string): string | undefined => {
   const found = Object.hasOwn(MEANT, word) ? MEANT[word]! : undefined
   if (found === undefined) return undefined
   return found.startsWith("agentd") ? `Use ${found}.` : `Use: agentd ${found}`
 }
 
-/** Number of arguments before the verb, which are global flags and their values. */
+/** Number of arguments before the verb: global flags and their values. */
 const before = (args: ReadonlyArray<string>): number => {
   const at = args.findIndex((arg, n) => !/^--(json$|state(=|$))/.test(arg) && args[n - 1] !== "--state")
   return at < 0 ? args.length : at
 }
 
-/** Turns `help VERB` and `version` into the flags `--help` and `--version`. Other command lines are unchanged. */
+/** Turns `help VERB` and `version` into the flags `--help` and `--version`. Other command lines are not changed. */
 export const asFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const at = before(args)
   const [first, ...rest] = args.slice(at)
