@@ -11,7 +11,10 @@ import { age, type Colour, paint, plain } from "../render/Output.ts"
 export const troubled = (projects: ReadonlyArray<ProjectInfo>): ReadonlyArray<ProjectInfo> =>
   projects.filter(({ problems, waits }) => waits !== undefined || problems.length > 0)
 
-/** The name of a project in commands. If several projects have the same name, the id of the project's conversation. */
+/**
+ * The name by which commands can select a project. If several projects have the same name, this is the id of the
+ * project's conversation.
+ */
 const called = ({ conversation, name }: ProjectInfo, all: ReadonlyArray<ProjectInfo>): string =>
   all.filter((other) => other.name === name).length > 1 ? conversation : name
 
@@ -25,10 +28,12 @@ export const rows = (all: ReadonlyArray<ProjectInfo>, now: number, colour: boole
     return paint(colour, "yellow", plain(what))
   })
 
-/** Maximum indentation of a config's line, in spaces. A larger indentation could push text out of sight. */
+/**
+ * Maximum indentation of a line of a config, in spaces. A larger indentation could hide text outside the visible area.
+ */
 const MAX_INDENT = 40
 
-/** A line of a config. Every character with a misleading look is marked. */
+/** A line of a config, in which every character with a misleading look is marked. */
 const shown = (line: string): string => {
   const text = line.replace(/^[ \t]*/, (blanks) => blanks.replaceAll("\t", "    "))
   const indent = Math.min(/^ */.exec(text)![0].length, MAX_INDENT)
@@ -37,7 +42,7 @@ const shown = (line: string): string => {
 
 const colours: { readonly [sign: string]: Colour } = { "-": "red", "+": "green", "@": "cyan" }
 
-/** The consequences of a change, then the diff of the texts. The diff leaves out only unchanged lines. */
+/** The consequences of a change, then the diff of the file's text, which leaves out only unchanged lines. */
 export const change = (
   { config, consequences, diff }: Pick<ConfigChangeInfo, "config" | "consequences" | "diff">,
   colour: boolean

@@ -16,7 +16,7 @@ const units: {
 const resources = ["tokens", "toolCalls", "wallTime", "usd"] as const
 
 /**
- * Spending as text, such as `1200 of 100000 tokens`, `3 tool calls`. Only resources that are used or limited are
+ * Spending as text, such as `1200 of 100000 tokens`, `3 tool calls`. Only resources that were used or are limited are
  * included.
  */
 export const spending = (spent: Spending, limits: Spending): ReadonlyArray<string> =>

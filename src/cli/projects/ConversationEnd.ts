@@ -1,6 +1,5 @@
 /**
- * `agentd project close|archive [PROJECT…]`: ends conversations permanently. The full command-line program asks the
- * user first.
+ * `agentd project close|archive [PROJECT…]`: ends conversations permanently. The whole program asks the user first.
  */
 import { names } from "./Conversation.ts"
 import { act, off, oneOf, option, send } from "../parse/DeclaredVerb.ts"

@@ -1,4 +1,4 @@
-/** `agentd project ls|start|stop|pause|resume`: lists the projects, and controls a project as a whole. */
+/** `agentd project ls|start|stop|pause|resume`: lists the projects, or controls one project with all its agents. */
 import { dirname } from "node:path"
 import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
 import type { ConversationInfo, ProjectInfo } from "../../domain/Messages.ts"
@@ -11,7 +11,10 @@ import { lookColour, plain, table } from "../render/Output.ts"
 
 export interface ProjectRow {
   readonly project: string
-  /** Name for commands: the project's name, or the conversation's id if another project has the same name. */
+  /**
+   * The name by which commands can select the project: its name, or its conversation's id if another project has the
+   * same name.
+   */
   readonly called: string
   readonly conversation: string
   /** Absolute path of the project's `agentd.jsonc`. */
@@ -20,7 +23,7 @@ export interface ProjectRow {
   readonly word: Word
   readonly says: string
   readonly agents: ReadonlyArray<{ readonly name: string; readonly word: Word }>
-  /** Spending since midnight; null: unknown. */
+  /** Spending since midnight; null if unknown. */
   readonly today: BoardRow["today"]
 }
 
@@ -40,7 +43,9 @@ export const calledOf = (projects: ReadonlyArray<Pick<ProjectInfo, "conversation
     (count.get(name) ?? 0) > 1 ? conversation : name
 }
 
-/** The status of a project, and the reason. A problem of the whole project has priority over problems of its agents. */
+/**
+ * The status of a project, with the reason. A problem of the whole project has priority over problems of its agents.
+ */
 const standing = (
   { agents: named, damage, problems, stopped, waits }: ProjectInfo,
   called: string,
@@ -70,7 +75,7 @@ const spentBy = (rows: ReadonlyArray<BoardRow>): BoardRow["today"] => {
     : known.reduce((sum, { tokens, usd }) => ({ tokens: sum.tokens + tokens, usd: sum.usd + usd }))
 }
 
-/** Rows of closed projects, each with its newest conversation. */
+/** Rows for closed projects, each for the project's newest conversation. */
 const overOf = ({ conversations, projects }: Given): ReadonlyArray<ProjectRow> => {
   const alive = new Set(projects.map(({ config }) => config))
   const newest = new Map<string, ConversationInfo>()
@@ -91,7 +96,7 @@ const overOf = ({ conversations, projects }: Given): ReadonlyArray<ProjectRow> =
   }))
 }
 
-/** Rows of all projects, sorted by name. `over`: also include projects whose conversation is closed. */
+/** Rows for all projects, sorted by name. `over`: include projects whose conversation is closed. */
 export const rowsOf = (given: Given, over: boolean): ReadonlyArray<ProjectRow> => {
   const calls = calledOf(given.projects)
   const living = given.projects.map((project): ProjectRow => {

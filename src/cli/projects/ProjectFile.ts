@@ -10,7 +10,7 @@ import { slug } from "../../config/ProjectName.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 
-/** The config text with this name. If the field `name` was missing, it is added as the first field. */
+/** The config's text with the new name. If the field `name` is missing, it is added as the first field. */
 export const renamed = (text: string, name: string): string =>
   applyEdits(
     text,
@@ -39,7 +39,7 @@ const io = (path: string) => (error: PlatformError.PlatformError) =>
 
 export const replace = (path: string, text: string) => Effect.mapError(written(path, text), io(path))
 
-/** `command`: the command line with a valid name, for the remedy. */
+/** Fails if the name is invalid. `command`: makes the command line with a valid name, for the remedy. */
 export const checkName = (name: string, command: (name: string) => string) =>
   slug(name) === name
     ? Effect.void
@@ -51,7 +51,7 @@ export const checkName = (name: string, command: (name: string) => string) =>
         })
       )
 
-/** Returns the file's text before and after. */
+/** Writes a new name into the file, and returns the file's text before and after. */
 export const rename = Effect.fnUntraced(function* (path: string, name: string) {
   const fs = yield* FileSystem.FileSystem
   const before = yield* Effect.mapError(fs.readFileString(path), io(path))

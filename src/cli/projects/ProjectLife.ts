@@ -1,4 +1,4 @@
-/** ProjectLife: finds a project by its name, and asks before work of its agents is ended. */
+/** ProjectLife: finds a project by its name, and asks before the work of its agents is ended. */
 import { Effect } from "effect"
 import { type AgentInfo, CommandRefused, refuse } from "../../domain/Messages.ts"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -8,7 +8,7 @@ import { count, plain } from "../render/Output.ts"
 
 const MOST = 20
 
-/** Rewords the error "There is no conversation" if the user meant the name of a project. */
+/** Rewords the error "There is no conversation" for a user who has typed the name of a project. */
 const asProject = <E>(error: E): E | CommandRefused => {
   if (!(error instanceof CommandRefused)) return error
   const { message, remedy } = error
@@ -18,7 +18,7 @@ const asProject = <E>(error: E): E | CommandRefused => {
   return refuse("not_found", `There is no project ${name}.`, `${meant}List all projects: agentd project ls`)
 }
 
-/** If the name is empty: the project of this folder. */
+/** Finds a project by its name; if the name is empty, the project of this folder. */
 export const find = Effect.fnUntraced(function* (name: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) =>
@@ -31,7 +31,7 @@ export const find = Effect.fnUntraced(function* (name: string) {
   )
 })
 
-/** The working agents as text, such as `2 agents work (builder, tester)`; undefined if none works. */
+/** The agents that are working, as text such as `2 agents work (builder, tester)`; undefined if none is working. */
 export const workOf = (agents: ReadonlyArray<AgentInfo>): string | undefined => {
   const busy = agents.filter(({ busy }) => busy === true).map(({ agent }) => agent)
   if (busy.length === 0) return undefined
@@ -39,7 +39,7 @@ export const workOf = (agents: ReadonlyArray<AgentInfo>): string | undefined => 
   return `${count(busy.length, "agent")} ${busy.length === 1 ? "works" : "work"} (${names})`
 }
 
-/** Returns if `yes` is set, no agent works, or the user confirms; otherwise fails. */
+/** Returns if `yes` is set, if no agent is working, or if the user confirms. Otherwise fails. */
 export const ask = Effect.fnUntraced(function* (verb: "stop" | "restart", name: string, yes: boolean) {
   if (yes) return
   const { agents, found } = yield* find(name)

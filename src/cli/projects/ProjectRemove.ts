@@ -1,7 +1,8 @@
 /**
- * `agentd project remove`: ends a project permanently, but deletes none of its results.
+ * `agentd project remove`: ends a project permanently, without deleting any of its results.
  *
- * Guarantees: the question says what ends and what remains. The log remains, and no file of the project is changed.
+ * Guarantees: before the question, the command says what will end and what will remain. The log remains, and no file of
+ * the project is changed.
  */
 import { Effect } from "effect"
 import { dirname } from "node:path"
@@ -17,7 +18,7 @@ export interface Input {
   readonly name: string
   readonly reason: string | undefined
   readonly yes: boolean
-  /** Do not wait for turns in progress. */
+  /** True: do not wait for turns in progress. */
   readonly force: boolean
 }
 

@@ -1,8 +1,8 @@
 /**
  * `agentd project rename OLD NEW`: changes the name of a project in its config file.
  *
- * Guarantees: the project keeps its conversation and its log. Nothing else in the file changes, and exactly this text
- * is applied. If the daemon rejects the text, the old text is restored.
+ * Guarantees: the project keeps its conversation and its log. Nothing else in the file changes, and the daemon applies
+ * exactly the new text. If the daemon rejects it, the old text is restored.
  */
 import { Effect } from "effect"
 import * as ConfigTrust from "../../projects/ConfigTrust.ts"

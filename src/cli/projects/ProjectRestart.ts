@@ -1,8 +1,8 @@
 /**
  * `agentd project restart [--rolling]`: restarts all agents of a project; with --rolling, one after the other.
  *
- * Guarantees: with --rolling, an agent is restarted only when the previous agent runs again. If an agent does not
- * start, the remaining agents are not restarted, and the error says which agent failed, why, and what to do.
+ * Guarantees: with --rolling, an agent is restarted only after the previous agent is running again. If an agent does
+ * not start, the remaining agents are not restarted, and the error says which agent failed, why, and what to do.
  */
 import { Effect, Stream } from "effect"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
@@ -20,16 +20,16 @@ export interface Input {
   readonly name: string | undefined
   readonly rolling: boolean
   readonly yes: boolean
-  /** Maximum time for one agent to start with --rolling, in ms. */
+  /** Time in ms within which each agent must start with --rolling. */
   readonly timeout: number
 }
 
-/** Time in ms that a restarted agent must keep running; a program that ends at once does not count as started. */
+/** Time in ms for which a restarted agent must keep running. A program that exits sooner does not count as started. */
 const SETTLES = 1_000
 
 const ON_ITS_WAY: ReadonlySet<string> = new Set(["Initializing", "Spawning", "Interrupting", "SessionComplete"])
 
-/** The state of an agent after its restart. */
+/** Whether an agent is running after its restart, is still starting, or has failed. */
 export const standing = ({ reason, state, word }: BoardRow): "up" | "lost" | "on its way" => {
   if (word === "retrying" || isOver(word)) return "lost"
   if (word === "waiting" && (reason === "limit" || reason === "network" || reason === "login")) return "lost"
@@ -111,7 +111,7 @@ export const run = Effect.fnUntraced(function* ({ name = "", timeout, yes, ...ho
   }
   yield* ask("restart", conversation, yes)
   const { rows } = yield* call(paths.socket, (client) => client.Board({ all: false }))
-  // agents that a user has stopped are not restarted
+  // skip agents that a user has stopped
   const agents = rows.filter(
     (row) => row.kind === "agent" && row.conversation === conversation && row.word !== "done" && row.word !== "stopped"
   )

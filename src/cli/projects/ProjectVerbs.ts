@@ -11,7 +11,7 @@ import { maybe, off, verb, yes, readFlag } from "../parse/Verb.ts"
 
 const name = Argument.String("project").pipe(Argument.withDescription("The project's name, or its conversation's id"))
 
-/** Asks the user first if agents work, unless --yes was passed. */
+/** The verb `stop`, which asks the user first if agents are working, unless --yes was passed. */
 const stopping = commandOf(stop, {
   before: ({ names, yes }) =>
     yes || !isOne({ names })
@@ -22,7 +22,7 @@ const stopping = commandOf(stop, {
         )
 })
 
-/** Asks the user first, unless --yes was passed. */
+/** Makes a verb that asks the user first, unless --yes was passed. */
 const asked = (
   action: "close" | "archive",
   { names, yes }: { readonly names: ReadonlyArray<string>; readonly yes: boolean }

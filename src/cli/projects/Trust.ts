@@ -2,8 +2,8 @@
  * `agentd trust`: shows what a changed agentd.jsonc would do, and puts the change into force if the user agrees.
  * `agentd trust HASH` puts exactly the text with this hash into force.
  *
- * Guarantees: nothing is applied that was not shown. Without a terminal, only a hash is accepted, and the hash is
- * printed together with the change. An agent's run cannot approve a change.
+ * Guarantees: only text that was shown is applied. Without a terminal, the command needs the hash, which is printed
+ * together with the change. An agent's run cannot approve a change.
  */
 import { Config, Effect, Option } from "effect"
 import { Prompt } from "effect/cli"
@@ -15,7 +15,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { plain, plainLines } from "../render/Output.ts"
 
-/** Whether the caller is an agent's run. A run can hide this by unsetting AGENTD_RUN. */
+/** True if the caller is an agent's run. A run can hide this by unsetting AGENTD_RUN. */
 export const isRun = Effect.map(
   Effect.orElseSucceed(Config.option(Config.String("AGENTD_RUN")), () => Option.none<string>()),
   Option.exists((run) => run !== "")
@@ -24,13 +24,16 @@ export const isRun = Effect.map(
 const failed = (message: string, remedy: string, exitCode: number = ExitCode.failed) =>
   new VerbFailed({ message, remedy, exitCode })
 
-/** The project's config file, compared with the applied config. `waits` is true if a change waits for approval. */
+/**
+ * The change from the applied config to the current config file of a project. `waits` is true if the change waits for
+ * approval.
+ */
 export const pending = Effect.fnUntraced(function* (name: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) => client.ConfigChange({ name, caller }))
 })
 
-/** Applies the config text with this hash. Rejected if the file has changed since. */
+/** Applies the config text with this hash. Fails if the file has changed since. */
 export const agree = Effect.fnUntraced(function* (config: string, hash: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) => client.Register({ config, trust: hash, caller }))

@@ -35,7 +35,7 @@ const MARKS: ReadonlyMap<string, string> = new Map<string, string>([
     "★": "*",
     "✉": "@"
   }),
-  // lines of boxes and trees
+  // characters for drawing boxes and trees
   ...Array.from("─━", (line) => [line, "-"] as const),
   ...Array.from("│┃", (line) => [line, "|"] as const),
   ...Array.from("┌┐└┘├┤┬┴┼╭╮╯╰", (corner) => [corner, "+"] as const)
@@ -46,8 +46,8 @@ const MARK = new RegExp(`[${[...MARKS.keys()].join("")}]`, "gu")
 export const ascii = (text: string): string => text.replaceAll(MARK, (mark) => MARKS.get(mark) ?? mark)
 
 /**
- * Whether a terminal shows only ASCII: with `TERM=dumb`, or if the locale has another character set than UTF-8. Without
- * any locale variable, the answer is false.
+ * True if a terminal shows only ASCII: if `TERM` is "dumb", or if the locale's character set is not UTF-8. False if no
+ * locale variable is set.
  */
 export const isAsciiOnly = (env: (name: string) => string | undefined): boolean => {
   if (env("TERM") === "dumb") return true

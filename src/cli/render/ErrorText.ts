@@ -1,8 +1,8 @@
 /**
- * ErrorText: turns an error into the text or JSON that a user or a script sees. Pure.
+ * ErrorText: turns an error into text for a user, or into JSON for a script. Pure.
  *
- * Guarantees: each error has a message and a remedy in words, for standard error, and an exit code of the table in
- * ExitCode.
+ * Guarantees: each error has a message and a remedy, which are printed to standard error, and an exit code from the
+ * table in ExitCode.
  */
 import { codeOf, type RefusalCode } from "../../domain/RefusalCode.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
@@ -10,14 +10,14 @@ import { json as jsonOf } from "./TerminalDoor.ts"
 
 export interface ErrorText {
   readonly tag: string
-  /** Machine-readable code; undefined: the error is not a rejection. */
+  /** Machine-readable code; undefined if the error is not a refusal. */
   readonly code?: RefusalCode | undefined
   readonly message: string
   readonly remedy: string
   readonly exitCode: number
 }
 
-/** Exit codes by error tag. All other errors have the exit code `failed`. */
+/** Exit codes by error tag. Errors with other tags have the exit code `failed`. */
 export const exitCodes: { readonly [tag: string]: number } = {
   DaemonUnreachable: ExitCode.notRunning,
   StorageError: ExitCode.store,
@@ -27,7 +27,7 @@ export const exitCodes: { readonly [tag: string]: number } = {
   ConfigError: ExitCode.config
 }
 
-/** Codes of the errors that the command line raises itself, by exit code. Other exit codes have no code. */
+/** By exit code: the machine-readable codes for errors of the CLI itself. Errors with other exit codes have none. */
 const codesByExit: { readonly [exitCode: number]: RefusalCode } = {
   [ExitCode.usage]: "invalid",
   [ExitCode.notRunning]: "unavailable",
@@ -37,7 +37,10 @@ const codesByExit: { readonly [exitCode: number]: RefusalCode } = {
 const field = (error: object, name: string): unknown =>
   name in error ? (error as { [key: string]: unknown })[name] : undefined
 
-/** Explains an error of any layer. If the error has its own `message`, `remedy` or `exitCode`, these are used. */
+/**
+ * The text for an error from any part of agentd. The error's own `message`, `remedy` and `exitCode` are used if it has
+ * them.
+ */
 export const explain = (error: unknown): ErrorText => {
   if (typeof error !== "object" || error === null) {
     return { tag: "Unknown", message: String(error), remedy: REPORT, exitCode: ExitCode.failed }
@@ -62,6 +65,6 @@ export const explain = (error: unknown): ErrorText => {
 
 const REPORT = "Run the command again with AGENTD_DEBUG=1 to see the details. If the error is in agentd, report it."
 
-/** Two lines, or one line of JSON. */
+/** The error as two lines of text, or as one line of JSON. */
 export const told = ({ code, exitCode, message, remedy, tag }: ErrorText, json: boolean): string =>
   json ? jsonOf({ error: tag, code, message, remedy, exitCode }) : `agentd: ${message}\n  → ${remedy}`

@@ -1,4 +1,4 @@
-/** Locale: finds out from the environment which characters this terminal can show. */
+/** Locale: determines from the environment which characters this terminal can show. */
 import { Config, Effect, Option } from "effect"
 import { isAsciiOnly } from "./Ascii.ts"
 

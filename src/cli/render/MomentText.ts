@@ -1,6 +1,6 @@
 /**
- * MomentText: parses a past point in time as a user types it: `10m` or `10min ago`, `14:00`, `yesterday`, or an ISO
- * date.
+ * MomentText: parses a past point in time in the form in which a user types it: `10m` or `10min ago`, `14:00`,
+ * `yesterday`, or an ISO date.
  *
  * Guarantees: a time or a date without a zone is in the machine's time zone.
  */
@@ -24,7 +24,7 @@ const clockOf = (text: string): number | undefined => {
 /** A duration such as `2 hours ago`, without the word "ago". */
 const agoOf = (text: string): string => (/\sago$/.test(text) ? text.slice(0, -"ago".length).trimEnd() : text)
 
-/** Undefined if the text has none of the known forms. */
+/** Parses a point in time; undefined if the text has none of the known forms. */
 export const parse = (given: string): TimeExpression | undefined => {
   const text = given.trim().toLowerCase()
   if (text === "now") return { _tag: "Ago", millis: 0 }
@@ -34,7 +34,7 @@ export const parse = (given: string): TimeExpression | undefined => {
   const span = /^\d+$/.test(text) ? Option.none() : decodeSpan(agoOf(text.replace(/^-(?=\d)/, "")))
   if (Option.isSome(span)) return { _tag: "Ago", millis: Duration.toMillis(span.value) }
   if (!/^\d{4}-\d\d/.test(text)) return undefined
-  // add a time, because JavaScript would read a date without a time as UTC
+  // add a time of day, because JavaScript would read a date without one as UTC
   const at = Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00` : given.trim())
   return Number.isNaN(at) ? undefined : { _tag: "At", at }
 }

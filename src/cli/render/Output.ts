@@ -1,7 +1,7 @@
 /**
  * Output: formats text for the terminal: colours, columns, ages, times. Pure.
  *
- * Guarantees: columns line up, whatever their cells contain. No text of an agent reaches the terminal as a control
+ * Guarantees: columns are aligned, whatever their cells contain. No text of an agent reaches the terminal as a control
  * sequence.
  */
 import type { Look } from "../../domain/StatusWords.ts"
@@ -21,25 +21,25 @@ const codes: { readonly [colour in Colour]: string } = {
 }
 
 /**
- * Matches control characters, lone surrogates, and invisible or direction-changing characters. Joiners of words and
- * emoji are allowed.
+ * Matches control characters, lone surrogates, and characters that are invisible or change the reading direction. Word
+ * and emoji joiners are not matched.
  */
 const HARMFUL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
 
-/** Colours a text, and replaces control characters in it. */
+/** Colours a text, and replaces its control characters. */
 export const paint = (on: boolean, colour: Colour | undefined, text: string): string => {
   const harmless = text.replaceAll(HARMFUL, "·")
   return on && colour !== undefined && text !== "" ? `\u001b[${codes[colour]}m${harmless}\u001b[0m` : harmless
 }
 
-/** The text as a single line without control characters, which the text of an agent can contain. */
+/** The text on a single line, with control characters replaced. An agent's text can contain control characters. */
 export const plain = (text: string): string => text.replaceAll(/\s+/gu, " ").replaceAll(HARMFUL, "·").trim()
 
 /** Like `plain`, but line by line. Spaces are kept. */
 export const plainLines = (text: string): ReadonlyArray<string> =>
   text.split(/\r\n|[\n\v\f\r\u0085\u2028\u2029]/u).map((line) => line.replaceAll("\t", "    ").replaceAll(HARMFUL, "·"))
 
-/** An amount with its noun, such as `1 rune` or `2 runes`. */
+/** A number with its noun, such as `1 rune` or `2 runes`. */
 export const count = (amount: number, noun: string): string => `${amount} ${noun}${amount === 1 ? "" : "s"}`
 
 /** Cuts a text to at most `columns` cells; a cut text ends with "…". */
@@ -59,7 +59,7 @@ export interface Cell {
   readonly text: string
   readonly colour?: Colour | undefined
   readonly right?: boolean
-  /** Only in the last column: a text at the end of the cell that is never cut. */
+  /** Text at the end of the cell that is never cut. Only allowed in the last column. */
   readonly tail?: string
 }
 
@@ -67,19 +67,19 @@ export interface TableOptions {
   readonly colour: boolean
   /** Width of the terminal, to which the last column is cut; null: nothing is cut. */
   readonly columns: number | null
-  /** Width that the last column should have if it needs it. Columns in `spare` are dropped to make room for it. */
+  /** Width for the last column, if its cells need so much. Columns in `spare` are dropped until it is available. */
   readonly room?: number
-  /** Headings of columns that can be dropped if the terminal is narrow, in this order. */
+  /** Headings of the columns that can be dropped on a narrow terminal, in this order. */
   readonly spare?: ReadonlyArray<string>
   /** State directory that commands in the table must name; null: the default one. */
   readonly world?: string | null
 }
 
 const GAP = "  "
-/** Default width of the last column. It has the most important text, so other columns are dropped first. */
+/** Default width for the last column. It contains the most important text, so other columns are dropped first. */
 const LAST_COLUMN = 32
 
-/** The last column gets the remaining width. */
+/** Formats a table. The last column gets the width that the others leave. */
 export const table = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell>>,
@@ -116,7 +116,7 @@ export const table = (
   )
 }
 
-/** An age in its largest unit, such as 42s, 3m, 5h or 12d. */
+/** A duration in its largest unit, such as 42s, 3m, 5h or 12d. */
 export const age = (millis: number): string => {
   const seconds = Math.max(0, Math.floor(millis / 1000))
   if (seconds < 60) return `${seconds}s`
@@ -127,7 +127,7 @@ export const age = (millis: number): string => {
 
 const two = (value: number): string => String(value).padStart(2, "0")
 
-/** A local time. The date is added if it differs from the date of `now`. */
+/** A local time of day. The date is added if it is not the date of `now`. */
 export const clock = (at: number, now: number): string => {
   const date = new Date(at)
   const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`

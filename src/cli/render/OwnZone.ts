@@ -1,6 +1,7 @@
 /**
- * OwnZone: finds the machine's time zone from the variable TZ, which can be a name, a file, or POSIX rules, as in the C
- * library. JavaScript knows only names, so the program's entry points set TZ to the name before the first use.
+ * OwnZone: determines the machine's time zone from the variable TZ, which can contain a name, a file, or POSIX rules,
+ * as in the C library. JavaScript knows only names, so the program's entry points set TZ to the name before the first
+ * use.
  *
  * Guarantees: the result is always a usable zone. If the zone cannot be determined, the result is UTC with a reason.
  */
@@ -9,17 +10,19 @@ import { attempt } from "../../config/Attempt.ts"
 
 const ROOT = "/usr/share/zoneinfo"
 
-/** The canonical name of a zone; undefined if there is no such zone. */
+/** The canonical name of a time zone; undefined if there is no such zone. */
 const listed = (name: string | undefined): string | undefined =>
   name && attempt(() => new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone)
 
-/** The last of the system's zones whose file passes the check `holds`. */
+/** The last of the system's time zones whose zone file passes the check `holds`. */
 const zoneWhose = (holds: (file: Buffer) => boolean): string | undefined =>
   [...Intl.supportedValuesOf("timeZone"), "UTC"].findLast(
     (name) => attempt(() => holds(readFileSync(`${ROOT}/${name}`))) === true
   )
 
-/** The zone of a zone file: found by the file's path, or by comparing its content with the system's zones. */
+/**
+ * The time zone for a zone file, found by the file's path, or by comparing its content with the system's zone files.
+ */
 const ofFile = (path: string): string | undefined => {
   const real = attempt(() => realpathSync(path)) ?? path
   const named = listed(real.split("/zoneinfo/")[1]?.replace(/^(?:posix|right)\//, ""))
@@ -27,9 +30,7 @@ const ofFile = (path: string): string | undefined => {
   return copied === undefined ? named : zoneWhose((file) => file.equals(copied))
 }
 
-/**
- * The zone with POSIX rules such as `CET-1CEST,M3.5.0,M10.5.0/3`. The file of a zone ends with its rules in this form.
- */
+/** The time zone with POSIX rules such as `CET-1CEST,M3.5.0,M10.5.0/3`. Zone files end with such rules. */
 const ofRules = (rules: string): string | undefined => {
   const [, sign, hours] = /^(?:[A-Za-z]{3,}|<[-+\w]+>)([-+]?)0?(\d{1,2})(?::?00)*$/.exec(rules) ?? []
   if (hours !== undefined) return listed(hours === "0" ? "UTC" : `Etc/GMT${sign || "+"}${hours}`)
@@ -40,11 +41,14 @@ const found = (tz: string | undefined): string | undefined => {
   if (tz === undefined) return listed(Intl.DateTimeFormat().resolvedOptions().timeZone) ?? ofFile("/etc/localtime")
   if (tz === "") return "UTC"
   if (tz.startsWith("/")) return ofFile(tz)
-  // names such as UTC+3 are skipped, because JavaScript reads their sign the other way round
+  // skip names such as UTC+3, because JavaScript reads their sign with the opposite meaning
   return (/^(?:UTC|GMT)[-+]\d/.test(tz) ? undefined : listed(tz)) ?? ofRules(tz) ?? ofFile(`${ROOT}/${tz}`)
 }
 
-/** Finds the zone. `tz`: value of the variable TZ. Result `doubt`: why the zone is a guess; null if it is certain. */
+/**
+ * Determines the time zone. `tz`: value of the variable TZ. `doubt` in the result: why the zone is only a guess; null
+ * if it is certain.
+ */
 export const zoneOf = (tz: string | undefined): { readonly name: string; readonly doubt: string | null } => {
   const name = found(tz?.replace(/^:/, ""))
   if (name !== undefined) return { name, doubt: null }
@@ -55,7 +59,7 @@ export const zoneOf = (tz: string | undefined): { readonly name: string; readonl
   return { name: "UTC", doubt: `${what}, so times without a zone are in UTC` }
 }
 
-/** Sets TZ to the zone's name, which JavaScript can read. */
+/** Sets TZ to the name of the time zone, which JavaScript can read. */
 export const settle = (env: { TZ?: string | undefined }): void => {
   const { doubt, name } = zoneOf(env.TZ)
   if (env.TZ !== undefined || doubt !== null) env.TZ = name

@@ -1,8 +1,8 @@
 /** PlainText: checks that a text is plain text, and not binary data. Pure. */
 
 /**
- * Control characters that plain text does not contain. Tabs, line ends, page breaks and escapes (for colours) are
- * allowed.
+ * Control characters that plain text does not contain. Tabs, line ends, page breaks and escapes (for colours) are not
+ * among them.
  */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0007\u000e-\u001a\u001c-\u001f\u007f]/u
@@ -21,7 +21,7 @@ export const troubleIn = (text: string): { readonly message: string; readonly re
   }
 }
 
-/** Returns an error if the bytes are not plain text. */
+/** The bytes as text; an error if they are not plain text. */
 export const decoded = (bytes: Uint8Array): string | { readonly message: string; readonly remedy: string } => {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes)

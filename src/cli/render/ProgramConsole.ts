@@ -1,6 +1,6 @@
 /**
  * ProgramConsole: the console of the whole program. Everything that a command, an error or a log line prints passes
- * TerminalDoor, in characters that the terminal can show.
+ * TerminalDoor, and is converted to characters that the terminal can show.
  */
 import { Effect, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"

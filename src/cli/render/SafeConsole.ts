@@ -6,8 +6,8 @@ import { through } from "./TerminalDoor.ts"
 const PRINTS = ["debug", "error", "group", "info", "log", "trace", "warn"] as const
 
 /**
- * Runs the program with a console that passes all text through TerminalDoor. `isAscii`: replace agentd's symbols by
- * ASCII.
+ * Runs a program with a console that passes all text through TerminalDoor. `isAscii`: replace agentd's symbols by ASCII
+ * characters.
  */
 export const behindDoor = <A, E, R>(program: Effect.Effect<A, E, R>, colour: boolean, isAscii = false) =>
   Effect.gen(function* () {

@@ -1,9 +1,9 @@
 /**
- * Width: computes the number of cells that a text takes on a terminal. Counts like `displayWidth` of
- * `effect/cli/CliOutput`; a test compares the two.
+ * Width: computes the number of terminal cells that a text occupies. The result is the same as that of `displayWidth`
+ * in `effect/cli/CliOutput`; a test compares the two.
  *
- * Almost all text in a table has only characters of one cell. The width of such a text is its length, so
- * `Intl.Segmenter` is not needed. Its first use costs 5 ms and 6 MB.
+ * In almost all texts each character occupies one cell, so the width is the length. `Intl.Segmenter` is then not used,
+ * because its first use costs 5 ms and 6 MB.
  */
 // oxlint-disable-next-line no-control-regex
 const STYLE = /\u001b\[[0-9;]*m/gu
@@ -25,7 +25,7 @@ const isWide = (point: number): boolean => {
   return false
 }
 
-/** The segmenter, created at its first use. It can be reused because it has no state. */
+/** The segmenter, created when it is first needed. It has no state, so it can be used again. */
 const segmenter = (() => {
   let made: Intl.Segmenter | undefined
   return () => (made ??= new Intl.Segmenter(undefined, { granularity: "grapheme" }))

@@ -19,7 +19,7 @@ interface Column {
 export const nameOf = ({ kind, name, project }: BoardRow): string =>
   plain(project === "" || kind === "project" ? name : `${project}/${name}`)
 
-/** Maximum length of a name in characters, so that it leaves room for the other columns. */
+/** Maximum length of a name in characters. Longer names would leave too little width for the other columns. */
 const NAME = 36
 
 /** A number in short form, such as `12k` or `1.2M`. */
@@ -51,14 +51,14 @@ const limitsOf = ({ errors }: BoardRow) =>
         maxTotalErrors: errors.maxTotal
       }
 
-/** Minimum width for the state column. On narrower terminals, the group and the symbol show the state. */
+/** Minimum terminal width for the state column. On narrower terminals, only the group and the symbol show the state. */
 const WIDE = 100
 const isNarrow = ({ columns }: TableOptions): boolean => columns !== null && columns < WIDE
 
-/** Status words that the group does not express. Without a state column, the detail must contain them. */
+/** Status words that the group alone does not show. Without a state column, the detail must contain them. */
 const UNSAID: ReadonlySet<Word> = new Set(["retrying", "waiting", "paused", "stopped", "done"])
 
-/** The detail of a row: the text that explains its status, and its first command. */
+/** The detail of a row: a text that explains the row's status, and the row's first command. */
 const detailOf = (row: BoardRow, now: number, options: TableOptions): Cell => {
   const { commands, says, word } = row
   const state = isNarrow(options) && UNSAID.has(word) ? `${phrase(row, now)}: ` : ""
@@ -107,11 +107,13 @@ const COLUMNS: ReadonlyArray<Column> = [
   { head: "DETAIL", cell: detailOf }
 ]
 
-/** Columns that are dropped if the terminal is narrow, in this order. */
+/** Columns that can be dropped on a narrow terminal, in this order. */
 const SPARE = ["BRANCH", "ROLE", "LABELS", "ERRORS", "RUNS", "MODEL", "CONTEXT", "INBOX", "FOR", "TODAY", "STATE"]
-/** Width in cells for a row's text and command. Other columns are dropped to make room for it. */
+/** Width in cells for a row's text and command. Other columns are dropped until it is available. */
 const DETAIL = 56
-/** Minimum width of the text in cells. If the command leaves less, the command is printed on the next line. */
+/**
+ * Minimum width of the text in cells. If the command leaves less for the text, the command is printed on the next line.
+ */
 const READABLE = 32
 
 const NOTHING = [
@@ -143,7 +145,7 @@ const grouped = (
   })
 }
 
-/** Whether the command must be printed below its text. `from`: first column of the text. */
+/** True if the command must be printed on the line below its text. `from`: first column of the text. */
 const isBelow = ({ tail = "", text }: Cell, from: number, { columns }: TableOptions): boolean => {
   if (columns === null || tail === "") return false
   const room = columns - from - displayWidth(tail)
@@ -168,7 +170,7 @@ export const render = ({ by = "state", rows }: Page, now: number, options: Table
   const from = displayWidth(first) - displayWidth("DETAIL")
   const below = all.map((row) => isBelow(row.at(-1)!, from, options))
   const apart = all.map((row, at) => (below[at] === true ? [...row.slice(0, -1), { text: row.at(-1)!.text }] : row))
-  // commands that are printed on the next line need no width, so more columns can fit
+  // a command on the next line needs no width in the table, so more columns might fit
   const [head, ...shown] = lines(apart)
   const margin = " ".repeat(Math.max(0, displayWidth(head ?? "") - displayWidth("DETAIL")))
   const rowLines = shown.map((line, at) =>

@@ -1,8 +1,8 @@
 /**
  * `agentd focus PLATE`: switches to the tmux pane in which a session runs.
  *
- * The pane is found by the process tree: tmux has started the session's process, or one of its ancestors, in a pane.
- * The tmux server is found by the session's own environment, so servers other than the default one are found, too.
+ * The pane is found in the process tree: tmux has started the session's process, or one of its parent processes, in
+ * that pane. The tmux server is found in the environment of the session, so it need not be the default server.
  */
 import { Effect } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -17,7 +17,7 @@ const failed = (message: string, remedy: string) => new VerbFailed({ message, re
 
 export interface Pane {
   readonly pid: number
-  /** Id of the pane in tmux, such as `%3`. */
+  /** The pane's id in tmux, such as `%3`. */
   readonly id: string
   readonly session: string
 }
@@ -30,7 +30,7 @@ export const parsePanes = (text: string): ReadonlyArray<Pane> =>
     return parts === null ? [] : [{ pid: Number(parts[1]), id: parts[2]!, session: parts[3]! }]
   })
 
-/** The pane in which the process or its nearest ancestor was started; undefined if there is none. */
+/** The tmux pane in which the process, or its nearest parent process, was started; undefined if there is none. */
 export const paneOf = (
   pid: number,
   table: ReadonlyArray<{ readonly pid: number; readonly parent: number }>,
@@ -46,7 +46,10 @@ export const paneOf = (
   return undefined
 }
 
-/** The socket of the tmux server, which is the first part of the variable `TMUX`; undefined outside of tmux. */
+/**
+ * The socket of the tmux server, from the first part of the variable `TMUX`; undefined if the process does not run in
+ * tmux.
+ */
 const socketOf = (environment: ReadonlyArray<string>): string | undefined =>
   environment
     .find((entry) => entry.startsWith("TMUX="))

@@ -2,10 +2,10 @@
  * `agentd hook EVENT`: sends one event of a session from standard input to the daemon, for programs whose hooks are
  * commands.
  *
- * Guarantees: exits with code 0 and without output, within about a second, even if the input, the event or the daemon
- * is faulty. The event is sent as soon as its JSON is complete. Input that is too long is cut, and the event tells the
- * daemon so. Without a daemon, the start of a session is written to the spool. Other events are discarded, because
- * later events make up for them.
+ * Guarantees: the command exits with code 0 and without output within about a second, even if the input, the event or
+ * the daemon is faulty. The event is sent as soon as its JSON is complete. Input that is too long is truncated, and the
+ * event says so. Without a daemon, the start of a session is written to the spool. Other events are discarded, because
+ * later events replace them.
  */
 import { Clock, Effect, FileSystem, Random, Stdio, Stream } from "effect"
 import * as NodePath from "node:path"
@@ -19,7 +19,7 @@ interface Hook {
   readonly [field: string]: unknown
 }
 
-/** For each hook, the function that translates its input to an event of `POST /events`. */
+/** For each hook, a function that translates the hook's input into an event for `POST /events`. */
 const events: { readonly [hook: string]: (hook: Hook, branch: string | undefined) => object } = {
   "session-start": ({ transcript_path }, branch) => ({
     event_type: "session_start",
@@ -33,7 +33,7 @@ const events: { readonly [hook: string]: (hook: Hook, branch: string | undefined
 }
 
 const WITHIN = "1 second"
-/** Maximum number of parent folders that are searched for a repository. */
+/** Maximum number of parent folders in which a repository is searched for. */
 const MAX_DEPTH = 64
 
 const input = Effect.gen(function* () {
@@ -50,8 +50,8 @@ const input = Effect.gen(function* () {
 })
 
 /**
- * The current branch, read from the repository's own files, because starting git would take longer than all other
- * steps. Undefined if there is no repository, or no branch is checked out.
+ * The name of the branch that is checked out, read from the repository's files, because starting git would take longer
+ * than everything else. Undefined if the folder is in no repository, or if no branch is checked out.
  */
 const branchOf = Effect.fnUntraced(function* (cwd: string) {
   const fs = yield* FileSystem.FileSystem
@@ -106,7 +106,7 @@ const tell = Effect.fnUntraced(function* (name: string) {
   )
 })
 
-/** Closes standard input, because an input that does not end would keep this process alive. */
+/** Closes standard input, because an input that does not end would keep this process running. */
 const letGo = Effect.sync(() => process.stdin.destroy())
 
 export const run = ({ event }: { readonly event: string | undefined }) =>

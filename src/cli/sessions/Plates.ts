@@ -1,4 +1,4 @@
-/** `agentd ps --plates`: lists the sessions with all known details. */
+/** `agentd ps --plates`: lists coding sessions with all known details. */
 import { declare, off, read } from "../parse/DeclaredVerb.ts"
 import * as SessionTable from "./SessionTable.ts"
 

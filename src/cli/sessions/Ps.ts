@@ -1,6 +1,6 @@
 /**
- * `agentd ps`: lists agents, sessions, goals, channels and everything that needs the user, one per row; with -w it
- * updates the list.
+ * `agentd ps`: lists agents, sessions, goals, channels and all other items that need the user, one per row. With -w,
+ * the list is updated continuously.
  */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { WORDS } from "../../domain/StatusWords.ts"

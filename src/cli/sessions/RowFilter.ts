@@ -2,13 +2,13 @@
  * RowFilter: selects rows of the board by name or pattern, project, label and status. Pure.
  *
  * Guarantees: `*` matches any characters except a slash, and `?` matches one such character. A name without a slash
- * refers to the item with that name, or to all items of the project with that name.
+ * refers to an item with that name, or to all items of a project with that name.
  */
 import { isOf } from "../../config/ProjectName.ts"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import type { Word } from "../../domain/StatusWords.ts"
 
-/** Whether the text matches the pattern. Needs at most (pattern length × text length) steps. */
+/** True if the text matches the pattern. Needs at most (length of pattern × length of text) steps. */
 export const fits = (pattern: string, text: string): boolean => {
   let [at, star, from] = [0, -1, 0]
   for (let read = 0; read < text.length;) {
@@ -39,16 +39,16 @@ export const isPattern = (name: string): boolean => /[*?]/u.test(name)
 export const means = (pattern: string, { called, conversation, name, project }: Named): boolean =>
   [`${project}/${name}`, called, name, project, conversation].some((one) => one !== "" && fits(pattern, one))
 
-/** The name without the `#` of a channel. Users can omit the `#`. */
+/** The name without the `#` that channels have. Users may omit the `#`. */
 export const bare = (name: string): string => name.replace(/(^|\/)#/, "$1")
 
-/** Whether the item belongs to a project. */
+/** True if the item belongs to a project. */
 const isWithin = ({ called, conversation, name }: Named): boolean =>
   conversation !== "" && called.endsWith(`/${bare(name)}`)
 
 /**
- * The items with this name; the caller expects one. A name without a project is first looked up in this folder's
- * project, then among items without a project. Outside of all projects, it is looked up among all items.
+ * The items with this name, normally one. A name without a project is first looked up in this folder's project, then
+ * among items that belong to no project. Outside of all projects, it is looked up among all items.
  */
 export const exact = <A extends Named>(
   all: ReadonlyArray<A>,
@@ -98,7 +98,7 @@ const by: { readonly [sort in Exclude<Choice["sort"], "state">]: (a: BoardRow, b
   cost: (a, b) => (b.today?.usd ?? 0) - (a.today?.usd ?? 0) || (b.today?.tokens ?? 0) - (a.today?.tokens ?? 0)
 }
 
-/** The selected rows, sorted. Rows that compare as equal keep their order. */
+/** The selected rows, sorted. Rows with the same sort key keep their order. */
 export const chosen = (
   rows: ReadonlyArray<BoardRow>,
   { labels, names, project, sort, word }: Choice,

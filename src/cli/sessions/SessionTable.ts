@@ -10,21 +10,21 @@ import { age, type Cell, cut, lookColour, plain, table, type TableOptions } from
 
 export const waits = ({ status }: PlateInfo): boolean => status === "AwaitingInput" || status === "AwaitingApproval"
 
-/** Number of characters of a plate's id that are shown. The beginning of the id is enough for commands. */
+/** Number of characters of a plate's id that are shown. Commands accept the beginning of an id. */
 const SHORT = 12
 
-/** The session's agent, such as `shop/builder`; without an agent, the name of the session's folder. */
+/** Name of the session's agent, such as `shop/builder`; if there is none, the name of the session's folder. */
 const projectOf = ({ agent, cwd }: PlateInfo): string => agent ?? (cwd === null ? "-" : NodePath.basename(cwd))
 
 /**
- * Whether only hooks report the session, so that a missed hook is lost. False for runs of agentd and for ended
- * sessions.
+ * True if only hooks report the session, so that the information of a missed hook is lost. False for runs of agentd,
+ * and for sessions that have ended.
  */
 const restsOnHooks = ({ restsOn, watchable }: PlateInfo): boolean => !watchable && restsOn?.signal === "hook"
 
 const verbOf = ({ questions }: PlateInfo): string => (questions === undefined ? "approve" : "answer")
 
-/** Maximum length in characters of a permission request's arguments. `approve` shows them in full. */
+/** Maximum length of the arguments of a permission request, in characters. `approve` shows them in full. */
 const ARGUMENTS = 60
 
 const detailOf = (plate: PlateInfo, { world = null }: TableOptions): string =>

@@ -105,7 +105,7 @@ export const hooks = Command.make("hooks").pipe(
   Command.withSubcommands([install, uninstall, status])
 )
 
-/** Accepts any text as an event, because a usage error's exit code would block the agent. */
+/** Accepts any text as an event, because the exit code for a usage error would block the agent. */
 export const hook = Command.make(
   "hook",
   {
@@ -122,7 +122,7 @@ export const hook = Command.make(
   ])
 )
 
-/** Without a hash, the call is shown first. */
+/** The verb `approve`. Without a hash, it shows the call first. */
 const approving = commandOf(approve, {
   program: ({ call, hash }) =>
     call === undefined || hash !== undefined

@@ -1,8 +1,9 @@
 /**
- * AgentPrograms: finds the coding agents of this machine, and whether each has a login or a key.
+ * AgentPrograms: finds the coding agents that are installed on this machine, and checks whether each has a login or a
+ * key.
  *
- * Guarantees: no program is run, and no file's content is read. A program is an executable file on the PATH. A login is
- * the program's login file, which must exist, or a variable with its key. The result names the file or variable.
+ * Guarantees: no program is run, and no file's content is read. A program is an executable file in the PATH. A login is
+ * an existing login file of the program, or a variable that contains its key. The result names the file or variable.
  */
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
@@ -13,11 +14,11 @@ type Environment = { readonly [name: string]: string | undefined }
 
 interface Known {
   readonly id: AgentId
-  /** Possible names of the program. The first name that exists is used. */
+  /** Possible file names of the program. The first one that exists is used. */
   readonly programs: ReadonlyArray<string>
-  /** The program's settings folder: relative to the home directory, or the value of the variable if it is set. */
+  /** The program's settings folder: a path in the home directory, or the value of the variable if that is set. */
   readonly folder: readonly [inHome: string, variable: string]
-  /** Path of the login file in `folder`. */
+  /** Path of the login file in the settings folder. */
   readonly login: string
   readonly keys: ReadonlyArray<string>
   readonly logIn: string
@@ -63,9 +64,9 @@ export interface Found {
   readonly id: AgentId
   /** Path of the program; null for a model behind an API. */
   readonly program: string | null
-  /** The file or variable that contains the login; null: the user is probably not logged in. */
+  /** The file or variable with the login; null if the user is probably not logged in. */
   readonly login: string | null
-  /** The variable that contains the key; null if the login is a file, or missing. */
+  /** The variable with the key; null if the login is a file, or if there is no login. */
   readonly key: string | null
   readonly logIn: string | null
 }
@@ -94,7 +95,7 @@ const models = (env: Environment): ReadonlyArray<Found> =>
     .slice(0, 1)
     .map((key) => ({ id: "model", program: null, login: key, key, logIn: null }))
 
-/** The agents that were found, first those with a login. */
+/** The agents that were found. Those with a login come first. */
 export const find = Effect.fnUntraced(function* (env: Environment) {
   const found = [...(yield* Effect.forEach(KNOWN, (known) => look(known, env))).flat(), ...models(env)]
   return [...found.filter(({ login }) => login !== null), ...found.filter(({ login }) => login === null)]

@@ -1,8 +1,14 @@
-/** Credentials: reads secrets that systemd passed as credential files, as environment variables. */
+/**
+ * Credentials: reads the secrets that systemd has passed as credential files, and returns them as environment
+ * variables.
+ */
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
 
-/** Only names that look like a variable (ANTHROPIC_API_KEY) are read. `folder`: undefined if systemd passed none. */
+/**
+ * Reads the files whose names look like a variable (ANTHROPIC_API_KEY). `folder`: undefined if systemd has passed no
+ * credentials.
+ */
 export const credentials = Effect.fnUntraced(function* (folder: string | undefined) {
   if (folder === undefined) return {}
   const fs = yield* FileSystem.FileSystem

@@ -1,10 +1,11 @@
 /**
- * `agentd demo`: starts a separate daemon with scripted agents, to try the board, questions, a goal, a channel, and an
- * agent that stops permanently. The demo runs until `agentd demo --stop`, or for an hour.
+ * `agentd demo`: starts a separate daemon with scripted agents, with which a user can try the board, questions, a goal,
+ * a channel, and an agent that stops permanently. The demo runs until `agentd demo --stop`, or for an hour.
  *
  * Guarantees: the demo calls no model, sends no mail, and uses no setting, session or daemon of the user. All its files
- * are in one folder, which only its user can access, and which is removed at the end. No process remains. A folder that
- * does not belong to a demo is neither used nor removed. If two demos start at the same time, one fails.
+ * are in one folder, which only its user can access, and which is removed at the end. All its processes are ended, too.
+ * A folder that does not belong to a demo is neither used nor removed. If two demos start at the same time, one of them
+ * fails.
  */
 import { Duration, Effect, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -25,7 +26,7 @@ interface Input {
   readonly stop: boolean
 }
 
-/** Duration of the demo: this number of checks, each after this many seconds. */
+/** Length of the demo: number of checks, and seconds before each check. */
 const LASTS = { looks: 720, seconds: 5 } as const
 const WITHIN = Duration.minutes(2)
 /** Name of the file that marks the folder of a demo. */
@@ -41,7 +42,7 @@ const places = Effect.sync(() => {
 })
 type Places = Effect.Success<typeof places>
 
-/** Whether the demo's folder exists. Fails if the folder belongs to another user, or does not belong to a demo. */
+/** True if the demo's folder exists. Fails if the folder belongs to another user, or does not belong to a demo. */
 const isThere = Effect.fnUntraced(function* ({ folder, uid }: Places) {
   const found = yield* Effect.sync(() => fs.lstatSync(folder, { throwIfNoEntry: false }))
   if (found === undefined) return false
@@ -53,7 +54,7 @@ const isThere = Effect.fnUntraced(function* ({ folder, uid }: Places) {
   )
 })
 
-/** An environment without the user's settings, sessions and user manager. */
+/** The environment without the user's settings, sessions and systemd user manager. */
 const environmentOf = ({ folder }: Places, env: { readonly [name: string]: string }) => {
   const { AGENTD_RUN: _run, DBUS_SESSION_BUS_ADDRESS: _bus, XDG_RUNTIME_DIR: _runtime, ...rest } = env
   return {
@@ -66,7 +67,7 @@ const environmentOf = ({ folder }: Places, env: { readonly [name: string]: strin
   }
 }
 
-/** Fails with the program's error output. */
+/** Runs a program. If the program fails, the error contains its error output. */
 const ran = Effect.fnUntraced(function* (at: Places, [program = "", ...args]: ReadonlyArray<string>) {
   const { env } = yield* Entry
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
@@ -97,12 +98,12 @@ const agentd = Effect.fnUntraced(function* (at: Places, ...args: ReadonlyArray<s
   yield* ran(at, [...command, "--state", at.state, ...args])
 })
 
-/** Starts a detached process that ends the demo after an hour. The process exits if the demo has ended before. */
+/** Starts a detached process that ends the demo after an hour. If the demo ends earlier, the process exits. */
 const clock = Effect.fnUntraced(function* (at: Places, mark: string) {
   const { command, env } = yield* Entry
   const line = `i=0; while [ $i -lt ${LASTS.looks} ]; do sleep ${LASTS.seconds}; [ -e "$1" ] || exit 0; i=$((i+1)); done; shift; exec "$@"`
   const words = ["sh", "-c", line, "agentd-demo", mark, ...command, "demo", "--stop"]
-  // setsid: the process continues when the terminal closes, and keeps none of the terminal's files open
+  // with setsid, the process continues when the terminal is closed, and does not keep the terminal's files open
   yield* ran(at, ["sh", "-c", 'setsid "$@" </dev/null >/dev/null 2>&1 &', "sh", ...words]).pipe(
     Effect.provideService(Entry, { ...(yield* Entry), env })
   )
@@ -139,8 +140,8 @@ const ended = Effect.fnUntraced(function* (at: Places) {
 })
 
 /**
- * Starts all parts of the demo; if one fails, removes everything. The clock starts before the daemon, so that the demo
- * always ends.
+ * Starts all parts of the demo. If one part fails, everything is removed. The detached process that ends the demo is
+ * started before the daemon, so that the demo always ends.
  */
 const begun = Effect.fnUntraced(
   function* (at: Places) {
@@ -183,7 +184,10 @@ const linesOf = (at: Places, isNew: boolean): ReadonlyArray<string> => {
   ]
 }
 
-/** Holds a lock until the scope closes, so that a demo that starts or ends does not remove the files of another one. */
+/**
+ * Holds a lock until the scope closes, so that two demos that start or end at the same time do not remove each other's
+ * files.
+ */
 const alone = ({ folder }: Places) => {
   const lock = `${folder}-lock`
   const others = ({ pid }: StoreInUse) =>
@@ -211,7 +215,7 @@ export const run = Effect.fnUntraced(function* ({ stop }: Input) {
   }
   const isNew = !there || (yield* probe(at.socket)) !== "live"
   if (isNew) {
-    // remove what is left of a demo that was running when the machine stopped
+    // remove the files of a demo that was running when the machine was switched off
     if (there) yield* ended(at)
     yield* begun(at)
   }

@@ -1,15 +1,15 @@
 /**
- * DemoShop: the files in the folder of `agentd demo`: a project, its config, its plan, and the script that plays its
- * agents. Pure.
+ * DemoShop: the files for `agentd demo`: a project, its config, its plan, and the script that simulates its agents.
+ * Pure.
  *
- * Guarantees: no agent calls a model or uses the network. Each behaves like a real agent, with the records of
- * docs/exec-backend.md.
+ * Guarantees: no agent calls a model or uses the network. Each uses the protocol in docs/exec-backend.md, like a real
+ * agent.
  */
 
 /** Options of git that override the user's own settings: no commit is signed, and no hook runs. */
 export const PLAIN_GIT = ["-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null"] as const
 
-/** Script of an agent that works in small steps, asks before it changes something, and answers every message. */
+/** Script of an agent that works in small steps, asks before it changes a file, and answers every message. */
 export const AGENT = `import { execFileSync } from "node:child_process"
 import { readdirSync, writeFileSync } from "node:fs"
 import { createInterface } from "node:readline"
@@ -93,7 +93,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
 `
 
 /**
- * Shell script of a worker, which does a task of the goal in its own branch. The task "till" fails at the first
+ * Shell script of a worker agent, which does a task of the goal in a branch. The task "till" fails at its first
  * attempt.
  */
 const WORKER = `p=$(cat); id=$(printf '%s\\n' "$p" | sed -n 's/.*Task \\([a-z0-9-]*\\): .*/\\1/p' | head -n 1)
@@ -103,7 +103,7 @@ if [ -z "$id" ]; then exit 0; fi
 echo "$id" > "$id.txt"; git add "$id.txt"
 git -c user.name=worker -c user.email=worker@example.org commit -qm "$id" && echo "made $id.txt"`
 
-/** Shell script of the critic, which rejects the task "sign" once. */
+/** Shell script of the critic agent, which rejects the task "sign" once. */
 const CRITIC = `cat > /dev/null; sleep 3
 if mkdir "\${DEMO_FOLDER:?}/judged" 2>/dev/null
 then echo '{"findings":[{"severity":"error","task":"sign","message":"the sign is crooked","fix":"hang the sign straight"}]}'
@@ -119,7 +119,7 @@ export const PLAN = {
   ]
 }
 
-/** The demo's config. `node`: the program that runs the agents' script; `agent`: path of the script. */
+/** The demo's config. `node`: the program that runs the agents' script; `agent`: path of that script. */
 export const configOf = (node: string, agent: string): object => {
   const scripted = (role: string, more: object = {}) => ({
     backend: { type: "exec", argv: [node, agent, role] },

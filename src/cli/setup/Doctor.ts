@@ -19,7 +19,7 @@ import { type Colour, paint, plainLines } from "../render/Output.ts"
 
 const colours: { readonly [level in Check["level"]]: Colour } = { ok: "green", warn: "yellow", fail: "red" }
 
-/** Checks for a daemon that would be started by this process; used if no daemon runs. */
+/** Checks in this process, as if it started a daemon. Used if no daemon is running. */
 const fromHere = Effect.gen(function* () {
   const { caller, paths } = yield* Invocation
   const { env } = yield* Entry
@@ -28,13 +28,13 @@ const fromHere = Effect.gen(function* () {
   const own = project?._tag === "Success" ? project.success.mail : undefined
   const mail = own ?? (user._tag === "Success" ? user.success.mail : undefined)
   const mails = yield* Effect.provide(MailCheck.checks(mail === undefined ? [] : [mail]), Redact.layer)
-  // another check already reports an invalid config
+  // if the config is invalid, another check reports that
   if (project === null || project._tag === "Failure") return mails
   const { agents, root } = project.success
   return [...(yield* Readiness.checks(agents, { root, environment: env, whose: "this" })), ...mails]
 })
 
-/** Findings of the running daemon. If the daemon does not answer, this is a finding, too. */
+/** Findings of the running daemon. If it does not answer, that is a finding as well. */
 const fromDaemon = (socket: string) =>
   call(socket, (client) =>
     Effect.gen(function* () {
@@ -56,13 +56,13 @@ const fromDaemon = (socket: string) =>
     )
   )
 
-/** Joins the findings of this process and of the daemon. A problem that both report appears once. */
+/** Joins the findings of this process with those of the daemon. A problem in both appears only once. */
 const apart = (ours: ReadonlyArray<Check>, theirs: ReadonlyArray<Check>): ReadonlyArray<Check> => {
   const known = new Set(ours.filter(({ level }) => level === "fail").map(({ detail }) => detail))
   return [...ours, ...theirs.filter(({ detail }) => !known.has(detail))]
 }
 
-/** A finding as lines. Further lines are indented to the column of the first line's text. */
+/** A finding as lines of text. All lines after the first are indented to the column of its text. */
 const linesOf = ({ detail, level, name, remedy }: Check, width: number, colour: boolean): ReadonlyArray<string> => {
   const margin = " ".repeat(6 + width)
   const [first = "", ...more] = plainLines(detail)

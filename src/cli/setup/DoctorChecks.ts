@@ -26,7 +26,7 @@ const ok = (name: string, detail: string): Check => ({ name, level: "ok", detail
 const warn = (name: string, detail: string, remedy: string): Check => ({ name, level: "warn", detail, remedy })
 const fail = (name: string, detail: string, remedy: string): Check => ({ name, level: "fail", detail, remedy })
 
-/** A warning if a call expires before its escalation would be sent; undefined if no call would. */
+/** A warning if an agent's calls expire before the reminder about them is sent; otherwise undefined. */
 export const toldTooLate = (
   { escalate }: Pick<NotifyConfig, "escalate">,
   agents: { readonly [agent: string]: Pick<AgentConfig, "approvals"> }
@@ -39,7 +39,10 @@ export const toldTooLate = (
 }
 
 const LEAST_NODE = [24, 15] as const
-/** Free disk space in bytes. Below `fail`, runs will soon fail; below `warn`, the user should free some space. */
+/**
+ * Limits for free disk space, in bytes. Below `fail`, runs will soon fail; below `warn`, the user should free disk
+ * space.
+ */
 const SPACE = { fail: 200_000_000, warn: 2_000_000_000 } as const
 
 export const node = (version: string): Check => {
@@ -76,7 +79,7 @@ export const folder = (name: string, path: string) =>
       : warn(name, `other users can read ${path} (mode ${mode})`, `Run: chmod 700 '${path}'`)
   }).pipe(Effect.catch(broken(name, "Make the folder accessible to you, or use another one with --state DIR.")))
 
-/** The time zone for times without a zone. `tz`: value of the variable TZ. */
+/** The time zone that is used for times without a zone. `tz`: value of the variable TZ. */
 export const zone = (tz: string | undefined): Check => {
   const { doubt, name } = zoneOf(tz)
   return doubt === null
@@ -84,10 +87,13 @@ export const zone = (tz: string | undefined): Check => {
     : warn("time zone", doubt, 'Set TZ to a name such as "Europe/Berlin"; then: agentd restart')
 }
 
-/** Number of zombies from which on no process seems to reap them; an init process never has that many. */
+/**
+ * Number of zombie processes at which nothing seems to reap them. With a working init process there are never that
+ * many.
+ */
 const UNREAPED = 4
 
-/** A warning if no process reaps the zombies that agents leave behind. `daemon`: pid of the daemon. */
+/** A warning if nothing reaps the zombie processes that agents leave behind. `daemon`: pid of the daemon. */
 export const reaped = (daemon: number): ReadonlyArray<Check> => {
   const left = ProcessTable.unreaped()
   if (daemon !== 1 && left < UNREAPED) return []
@@ -142,7 +148,7 @@ export const socket = (path: string) =>
     }
   }).pipe(Effect.catch((error) => Effect.succeed(fail("socket", error.message, error.remedy))))
 
-/** Checks whether a process has locked the store, by locking the store for a moment. */
+/** Checks whether another process has locked the store, by locking it for a moment. */
 export const lock = (paths: Paths, live: boolean) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem

@@ -1,4 +1,7 @@
-/** FolderBytes: computes the size in bytes of a file, or of all files in a folder and below. Links are not followed. */
+/**
+ * FolderBytes: computes the total size in bytes of a file, or of all files in a folder and its subfolders. Links are
+ * not followed.
+ */
 import * as fs from "node:fs"
 import { join } from "node:path"
 

@@ -1,17 +1,17 @@
 /**
  * HookSettings: adds, finds and removes agentd's hooks in the settings of Claude Code. Pure.
  *
- * Guarantees: everything else in the settings stays unchanged, numbers to the last digit. In a file that a person
- * wrote, line breaks and spaces stay, too. `remove` removes exactly the entries that `add` added, so that both together
- * change nothing. `add` twice has the effect of `add` once. Settings that cannot contain our hooks are rejected and not
- * changed.
+ * Guarantees: all other settings stay unchanged, and numbers keep all their digits. In a file that a user has
+ * formatted, line breaks and spaces stay, too. `remove` removes exactly the entries that `add` has added, so after
+ * both, nothing has changed. Calling `add` twice has the same effect as calling it once. Settings that cannot contain
+ * agentd's hooks are rejected and not changed.
  */
 import { Result } from "effect"
 import { applyEdits, type JSONPath, modify } from "jsonc-parser"
 import { isDeepStrictEqual } from "node:util"
 import * as HookCommand from "../../api/http/HookCommand.ts"
 
-/** Names of the hooks that report a change of the session's state. */
+/** Names of the hooks that report changes of the session's state. */
 export const EVENTS = [
   "UserPromptSubmit",
   "PreToolUse",
@@ -35,8 +35,8 @@ export const EVENTS = [
 const START = "SessionStart"
 
 /**
- * Hooks that can allow an action. They are always commands, because on a port another program could answer instead of
- * the daemon.
+ * Hooks that can allow an action. They are always commands, because another program could answer on a port in the
+ * daemon's place.
  */
 const DECIDING: ReadonlySet<string> = new Set(["PreToolUse", "PermissionRequest", "Elicitation"])
 
@@ -46,30 +46,33 @@ export interface JsonObject {
 }
 
 export interface Plan {
-  /** Absolute path of the script for the hook SessionStart. */
+  /** Absolute path of the script for the SessionStart hook. */
   readonly script: string
-  /** Command of all hooks except SessionStart. */
+  /** The command that all other hooks run. */
   readonly reporter: HookCommand.Reporter
-  /** Port and token of the hooks that decide nothing and use HTTP. Undefined: all hooks are commands. */
+  /** Port and token for those hooks that use HTTP because they decide nothing. Undefined if all hooks are commands. */
   readonly http: { readonly port: number; readonly token: string } | undefined
-  /** Timeout in seconds for agentd's answer to a permission request; undefined: agentd only watches. */
+  /** Timeout in seconds for agentd's answer to a permission request; undefined if agentd does not answer them. */
   readonly approvals: number | undefined
 }
 
-/** A field of the settings whose value is of a type that cannot contain a hook. */
+/** A field of the settings that cannot contain hooks, because its value has another type. */
 export interface Misfit {
   /** Path of the field, such as `hooks.Stop`. */
   readonly field: string
   readonly found: string
 }
 
-/** Timeout in seconds of a hook that only watches. It needs milliseconds, and must not delay the agent. */
+/**
+ * Claude Code's timeout, in seconds, for a hook that decides nothing. Such a hook needs only milliseconds, and must not
+ * delay the agent.
+ */
 const TIMEOUT_S = 2
 const WATCH = "/hooks/claude"
 const PERMISSION = "/hooks/claude/permission"
 /** Name of the header that marks a handler as agentd's own. */
 const HEADER = "x-agentd-plate"
-/** Timeout in seconds inside the command of a watching hook, shorter than Claude Code's timeout for the hook. */
+/** Timeout in seconds that the command of such a hook sets itself; it is shorter than Claude Code's timeout. */
 const PATIENCE_S = 1
 
 const httpHandler = ({ port, token }: NonNullable<Plan["http"]>): JsonObject => ({
@@ -92,13 +95,14 @@ const handlerOf = (event: string, { approvals, http, reporter }: Plan): JsonObje
 }
 
 const handlersOf = (plan: Plan): ReadonlyArray<readonly [event: string, handler: JsonObject]> => [
-  // `|| :` makes the hook succeed, so that the session starts even if the script fails
+  // with `|| :` the hook always succeeds, so that the session starts even if the script fails
   [START, command(`${HookCommand.MARK} ${HookCommand.quote(plan.script)} 2>/dev/null || :`, TIMEOUT_S)],
   ...EVENTS.map((event) => [event, handlerOf(event, plan)] as const)
 ]
 
 /**
- * JSON with access to the source text of values. Node supports it, but TypeScript's library does not declare it yet.
+ * JSON with functions that access the source text of values. Node has them, but TypeScript's library does not declare
+ * them yet.
  */
 const Source = JSON as unknown as {
   readonly rawJSON: (source: string) => object
@@ -126,8 +130,8 @@ const isOurs = (handler: Json): handler is JsonObject => {
 }
 
 /**
- * Matchers for agentd's hook groups. The matcher records for `remove` what existed before: no `hooks` at all, `hooks`
- * without a list for this event, or a list. To Claude Code, all three matchers mean "always".
+ * Matchers for agentd's hook groups. The matcher tells `remove` what existed before `add`: no `hooks` at all, `hooks`
+ * without a list for this event, or a list. For Claude Code, all three mean "always".
  */
 const matchers = { nothing: undefined, object: "*", list: "" } as const
 
@@ -148,7 +152,7 @@ const misfits = (settings: JsonObject): ReadonlyArray<Misfit> => {
   })
 }
 
-/** The group without agentd's handlers; undefined if it had no other handlers. */
+/** The group without agentd's handlers; undefined if it contained no others. */
 const cleared = (group: Json): Json | undefined => {
   if (!isObject(group)) return group
   const handlers = own(group, "hooks")
@@ -159,7 +163,8 @@ const cleared = (group: Json): Json | undefined => {
 }
 
 /**
- * Removes agentd's groups. Their matchers tell which lists `add` created. `made`: whether `add` also created `hooks`.
+ * Removes agentd's groups. Their matchers show which lists were created by `add`. `made` in the result: true if `hooks`
+ * itself was created by `add`.
  */
 const removeFrom = (hooks: JsonObject): { readonly hooks: JsonObject; readonly made: boolean } => {
   let made = false
@@ -183,7 +188,7 @@ export const remove = (settings: JsonObject): JsonObject => {
   return Object.fromEntries(Object.entries(settings).filter(([key]) => key !== "hooks"))
 }
 
-/** Adds agentd's hooks, and removes the hooks of an earlier install. */
+/** Adds agentd's hooks, and removes those of an earlier installation. */
 export const add = (settings: JsonObject, plan: Plan): Result.Result<JsonObject, Misfit> => {
   const [misfit] = misfits(settings)
   if (misfit !== undefined) return Result.fail(misfit)
@@ -200,7 +205,7 @@ export const add = (settings: JsonObject, plan: Plan): Result.Result<JsonObject,
 
 export interface Installed {
   readonly events: ReadonlyArray<string>
-  /** URLs to which hooks send requests; empty: all hooks are commands. */
+  /** URLs to which the hooks send requests; empty if all hooks are commands. */
   readonly urls: ReadonlyArray<string>
   readonly approvals: boolean
 }
@@ -222,7 +227,7 @@ const ownIn = (settings: JsonObject): ReadonlyArray<OwnHandler> => {
   )
 }
 
-/** The text of a handler's field; "" if it is not a text. */
+/** The text in a field of a handler; "" if the value is not a text. */
 const textOf = (handler: JsonObject, field: string): string => {
   const value = own(handler, field)
   return typeof value === "string" ? value : ""
@@ -240,14 +245,17 @@ export const find = (settings: JsonObject): Installed => {
   }
 }
 
-/** Whether agentd's handlers in the settings are exactly the handlers of the plan. */
+/** True if agentd's handlers in the settings are exactly those of the plan. */
 export const isCurrent = (settings: JsonObject, plan: Plan): boolean => {
   const said = ({ event, handler }: OwnHandler) => `${event} ${JSON.stringify(handler)}`
   const wanted = handlersOf(plan).map(([event, handler]) => said({ event, handler }))
   return isDeepStrictEqual(ownIn(settings).map(said).toSorted(), wanted.toSorted())
 }
 
-/** Whether a pattern matches a whole URL. `*` matches any text; each part is matched at its earliest position. */
+/**
+ * True if a pattern matches a whole URL. `*` matches any text; each part in between is matched at its earliest
+ * position.
+ */
 const covers = (pattern: string, url: string): boolean => {
   const [first = "", ...rest] = pattern.split("*")
   const last = rest.pop()
@@ -261,8 +269,8 @@ const covers = (pattern: string, url: string): boolean => {
 }
 
 /**
- * Reasons in the settings why agentd's hooks would not run. `port`: port of the hooks that use HTTP; undefined if none
- * do.
+ * Settings because of which agentd's hooks would not run. `port`: port of the hooks that use HTTP; undefined if none
+ * does.
  */
 export const obstacles = (settings: JsonObject, port: number | undefined): ReadonlyArray<string> => {
   const allowed = own(settings, "allowedHttpHookUrls")
@@ -280,7 +288,7 @@ export interface Document {
   readonly style: { readonly indent: string; readonly newline: string; readonly bom: boolean; readonly end: string }
 }
 
-/** Keeps the digits of numbers that JavaScript would round. */
+/** Keeps the source text of numbers that JavaScript would round. */
 const revive = (_key: string, value: unknown, context: { readonly source?: string }): unknown =>
   typeof value === "number" && context.source !== undefined && context.source !== String(value)
     ? Source.rawJSON(context.source)
@@ -288,7 +296,7 @@ const revive = (_key: string, value: unknown, context: { readonly source?: strin
 
 export const NEW: Document = { settings: {}, style: { indent: "  ", newline: "\n", bom: false, end: "\n" } }
 
-/** Undefined if the text is not a JSON object. */
+/** Parses a settings file; undefined if its text is not a JSON object. */
 export const read = (text: string): Document | undefined => {
   const bom = text.startsWith("\uFEFF")
   const body = bom ? text.slice(1) : text
@@ -296,7 +304,7 @@ export const read = (text: string): Document | undefined => {
   try {
     const settings = Source.parse(body, revive)
     if (!isObject(settings)) return undefined
-    // the first indented line sets the indentation; a file with a single line stays on one line
+    // the first indented line determines the indentation; a file with a single line stays on one line
     const indent = /\n([ \t]+)\S/.exec(body)?.[1]
     return {
       settings,
@@ -315,7 +323,7 @@ export const read = (text: string): Document | undefined => {
 export const write = ({ settings, style }: Document): string =>
   (style.bom ? "\uFEFF" : "") + JSON.stringify(settings, null, style.indent).replaceAll("\n", style.newline) + style.end
 
-/** The paths at which the hooks of two settings differ, each with the new value; undefined: the path is removed. */
+/** The paths at which two settings have different hooks, each with the new value; undefined: the path is removed. */
 const changes = (
   before: JsonObject,
   after: JsonObject
@@ -328,7 +336,10 @@ const changes = (
     .map((event) => [["hooks", event], own(to, event)])
 }
 
-/** The library finds the position; the value is formatted here in the file's own style. */
+/**
+ * Changes one value in a settings text. The jsonc-parser library finds the position; the value is formatted here in the
+ * style of the file.
+ */
 const change = (text: string, path: JSONPath, value: Json | undefined, { indent, newline }: Document["style"]) => {
   const edits = modify(text, path, value, {})
   if (value === undefined) return applyEdits(text, edits)
@@ -342,9 +353,9 @@ const change = (text: string, path: JSONPath, value: Json | undefined, { indent,
 }
 
 /**
- * The document's text with the new settings. A file that a program wrote is written again as a whole. In a file that a
- * person wrote, only the changed lists are edited. If the edited text does not give the new settings, the whole file is
- * written again.
+ * The text of a settings file with new settings. A file that a program has formatted is written again as a whole. In a
+ * file that a user has formatted, only the changed lists are edited. If the edited text does not result in the new
+ * settings, the whole file is written again.
  */
 export const rewrite = (text: string, document: Document, settings: JsonObject): string => {
   const { bom } = document.style

@@ -2,8 +2,8 @@
  * `agentd hooks install|uninstall|status`: manages agentd's hooks in Claude Code's settings.
  *
  * The hooks are commands that write to the daemon's unix socket. With --http, hooks that decide nothing send requests
- * to a port instead. While the daemon is down, any program on the machine could listen on that port. Hooks are written
- * to the user's own settings or to the settings.local.json of a project, never to a file that gets committed.
+ * to a port instead. While the daemon is not running, any program on the machine could listen on that port. Hooks are
+ * written to the user's own settings or to a project's settings.local.json, never to a file that git would commit.
  */
 import { Clock, Config, Duration, Effect, FileSystem, Option } from "effect"
 import { homedir } from "node:os"
@@ -30,15 +30,14 @@ export interface Input {
   readonly project: boolean
   readonly user: boolean
   /**
-   * Whether agentd may answer permission requests. Undefined: keep the setting of the installed hooks; off if there are
-   * none.
+   * True if agentd may answer permission requests. Undefined: as in the installed hooks; false if none are installed.
    */
   readonly approvals: boolean | undefined
-  /** Whether hooks that decide nothing send their requests to the daemon's port. */
+  /** True if hooks that decide nothing send their requests to the daemon's port. */
   readonly http: boolean
 }
 
-/** Time in seconds that the user still has in the session after agentd's timeout. */
+/** Time in seconds that the user still has to decide in the session after agentd's timeout. */
 const MARGIN_S = 10
 
 const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CONFIG_DIR"))), (folder) =>
@@ -48,7 +47,7 @@ const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CON
   )
 )
 
-/** The user's settings file if its hooks belong to this state directory; otherwise undefined. */
+/** The user's settings file, if the hooks in it belong to this state directory; otherwise undefined. */
 export const installedFor = Effect.fnUntraced(function* (state: string) {
   const file = yield* userFile
   const found = yield* Effect.orElseSucceed(SettingsFile.read(file), () => undefined)
@@ -63,11 +62,11 @@ const projectFile = NodePath.resolve(".claude", "settings.local.json")
 const git = (...args: ReadonlyArray<string>) =>
   UserGit.run(".", ...args).pipe(
     Effect.map(({ code }) => code),
-    // if git cannot run, treat the folder as if it were in no repository
+    // if git cannot be run, treat the folder as if it were in no repository
     Effect.orElseSucceed(() => 128)
   )
 
-/** Fails if git would commit the file, because it contains paths of this machine, and can contain a token. */
+/** Fails if git would commit the file, because it contains paths of this machine and might contain a token. */
 const checkIgnored = Effect.fnUntraced(function* (file: string) {
   if ((yield* git("rev-parse", "--is-inside-work-tree")) !== 0) return
   const tracked = (yield* git("ls-files", "--error-unmatch", "--", file)) === 0
@@ -161,7 +160,9 @@ const OLD = "the hooks differ from those that this agentd writes. To update them
 const OLD_HTTP =
   "the hooks differ from those that this agentd writes, and use a port that any program of this machine can take. To update them: agentd hooks install"
 
-/** The plan with which installed hooks are compared: with HTTP if some hooks use it and the config enables a port. */
+/**
+ * The plan against which installed hooks are compared. It uses HTTP if some hooks use it and the config enables a port.
+ */
 const planBeside = Effect.fnUntraced(function* ({ approvals, urls }: HookSettings.Installed, config: UserConfig) {
   const { paths } = yield* Invocation
   const plan = yield* commands(approvals, config)
@@ -174,8 +175,8 @@ const planBeside = Effect.fnUntraced(function* ({ approvals, urls }: HookSetting
 })
 
 /**
- * Checks the hooks in a settings file. `problem`: why the hooks do not run, or cannot be read; null if there is no
- * problem.
+ * Checks the hooks in a settings file. `problem` in the result: why the hooks do not run or cannot be read; null if
+ * there is no problem.
  */
 const writtenIn = Effect.fnUntraced(function* (scope: "user" | "project", file: string, config: UserConfig) {
   const found = yield* Effect.result(SettingsFile.read(file))
@@ -197,7 +198,7 @@ const writtenIn = Effect.fnUntraced(function* (scope: "user" | "project", file: 
   }
 })
 
-/** The hooks in the user's settings file and in the project's. */
+/** The hooks in the user's settings file, and in that of the project. */
 const written = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const config = yield* loadUser(paths.userConfig)

@@ -23,7 +23,7 @@ interface Input {
   readonly yes: boolean
 }
 
-/** The agent that the file is written for if no agent was found: the most common one. */
+/** The agent for which the file is written if no agent was found: the most common one. */
 const NONE: Found = { id: "claude", program: null, login: null, key: null, logIn: "claude, then /login in it" }
 
 const nameOf = ({ id, program }: Found): string => (id === "model" ? "a model behind its API" : (program ?? id))
@@ -31,7 +31,7 @@ const nameOf = ({ id, program }: Found): string => (id === "model" ? "a model be
 const loginOf = ({ id, login }: Found): string =>
   login === null ? "probably not logged in" : id === "model" ? `with ${login}` : `logged in by ${login}`
 
-/** The agent to use: the agent of --agent, the only agent that was found, or the user's choice. */
+/** The agent to use: the one in --agent, the only one that was found, or the one that the user selects. */
 const chosen = Effect.fnUntraced(function* (found: ReadonlyArray<Found>, named: AgentId | undefined, asks: boolean) {
   if (named !== undefined) {
     const one = found.find(({ id }) => id === named)
@@ -68,7 +68,7 @@ const rolesOf = Effect.fnUntraced(function* (given: ReadonlyArray<Role>, asks: b
   return ROLES.filter((role) => picked.includes(role))
 })
 
-/** Whether the folder is in a git repository with a commit. Only then can an agent get its own repository. */
+/** True if the folder is in a git repository with a commit. Only then can agents get their own repositories. */
 const isRepository = UserGit.run(".", "rev-parse", "--verify", "--quiet", "HEAD").pipe(
   Effect.timeout("10 seconds"),
   Effect.map(({ code }) => code === 0),
@@ -82,12 +82,12 @@ const exists = (path: string) =>
     exitCode: ExitCode.failed
   })
 
-/** Text of the file that is written if no agent was found. */
+/** Text of the file that is written if no agent was found and no choices were made. */
 export const SAMPLE = textOf({ found: NONE, roles: ["builder"], isRepository: false })
 
 const written = Effect.fnUntraced(function* (path: string, text: string) {
   const fs = yield* FileSystem.FileSystem
-  // "wx": if two commands run at the same time, only one of them can write the file
+  // "wx": if two commands run at the same time, only one of them can create the file
   yield* fs.writeFileString(path, text, { flag: "wx" }).pipe(
     Effect.mapError((error) =>
       error.reason._tag === "AlreadyExists"
@@ -118,7 +118,7 @@ export const run = Effect.fnUntraced(function* ({ agent, roles: given, yes }: In
   const { env } = yield* Entry
   const fs = yield* FileSystem.FileSystem
   const path = NodePath.resolve(CONFIG_NAME)
-  // check first, so that no question is asked if the file exists
+  // check this first, so that no question is asked in vain if the file exists
   if (yield* Effect.orElseSucceed(fs.exists(path), () => false)) return yield* exists(path)
   const asks = interactive && !yes && !json
   const found = yield* find(env)

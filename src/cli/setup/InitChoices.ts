@@ -1,6 +1,9 @@
-/** InitChoices: values of the flags of `agentd init`. A separate file, because each start of the program loads it. */
+/**
+ * InitChoices: the values that flags of `agentd init` can have. They are in a separate file, because it is loaded at
+ * each start of the program.
+ */
 
-/** Ids of coding agents. "model" is a model behind an API, run by agentd's own agent. */
+/** Ids of the coding agents. "model" stands for a model behind an API, with agentd's own agent. */
 export const AGENTS = ["claude", "codex", "opencode", "gemini", "model"] as const
 export type AgentId = (typeof AGENTS)[number]
 

@@ -1,7 +1,8 @@
 /**
- * InitText: the commented agentd.jsonc that `agentd init` writes, for an agent program and the chosen roles. Pure.
+ * InitText: generates the agentd.jsonc with comments that `agentd init` writes, for an agent program and the selected
+ * roles. Pure.
  *
- * Guarantees: each text is a valid config. Examples for agents that are not installed are comments.
+ * Guarantees: each generated text is a valid config. Examples for agents that are not installed are put into comments.
  */
 import { basename } from "node:path"
 import type { Found } from "./AgentPrograms.ts"
@@ -19,7 +20,7 @@ const INSTRUCTIONS: { readonly [role in Role]: string } = {
   planner: "Make small tasks, each with a way to check that it is done. Read the project before you plan."
 }
 
-/** `reads`: the agent may only read, and must change nothing. */
+/** The backend's config. `reads`: the agent may only read files, and change nothing. */
 export const backendOf = ({ id, key, program }: Pick<Found, "id" | "key" | "program">, reads: boolean): object => {
   switch (id) {
     case "claude":
@@ -42,14 +43,14 @@ export const backendOf = ({ id, key, program }: Pick<Found, "id" | "key" | "prog
   }
 }
 
-/** JSON on one line, with spaces as in hand-written JSON. */
+/** JSON on one line, with spaces in the style of hand-written JSON. */
 const line = (value: unknown): string =>
   JSON.stringify(value, null, 1).replaceAll(/\n\s*/g, " ").replaceAll("[ ", "[").replaceAll(" ]", "]")
 
 export interface Wanted {
   readonly found: Pick<Found, "id" | "key" | "program">
   readonly roles: ReadonlyArray<Role>
-  /** Whether the folder is a git repository with a commit. */
+  /** True if the folder is a git repository with a commit. */
   readonly isRepository: boolean
 }
 
@@ -83,7 +84,8 @@ const builder = ({ found, isRepository }: Wanted): ReadonlyArray<string> => [
 ]
 
 /**
- * The lines of the approvals setting. Codex without ACP does not ask agentd for approvals, so it gets no such setting.
+ * The lines with the setting for approvals. They are left out for Codex without ACP, which does not ask agentd for
+ * approvals.
  */
 const approvals = (found: Wanted["found"], mode: string, ...comment: ReadonlyArray<string>): ReadonlyArray<string> =>
   "argv" in backendOf(found, false) && found.id === "codex" && !isAcp(found)
@@ -125,8 +127,8 @@ const EXAMPLES = `
     // }`
 
 /**
- * The goals section: planner, workers and critic from the chosen roles. With fewer than two roles, an example in a
- * comment.
+ * The lines with the goals section, in which planner, workers and critic are the selected roles. With fewer than two
+ * roles, the section is only an example in a comment.
  */
 const goals = (roles: ReadonlyArray<Role>): ReadonlyArray<string> => {
   const named = {

@@ -1,16 +1,19 @@
-/** Installed: finds out how this program was installed, and how to uninstall it. */
+/** Installed: determines how this program was installed, and how it can be uninstalled. */
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Entry } from "../parse/Invocation.ts"
 
-/** `root`: folder of the program's package. */
+/** The way in which the program was installed. `root`: folder of the program's package. */
 type Installation =
   | { readonly _tag: "Npm"; readonly root: string; readonly prefix: string }
   | { readonly _tag: "Clone"; readonly root: string }
   | { readonly _tag: "Other"; readonly root: string }
 
-/** Pure. `script`: real path of the program. `hasSources`: whether a folder contains agentd's sources. */
+/**
+ * Determines the way of installation. Pure. `script`: real path of the program. `hasSources`: returns true if a folder
+ * contains agentd's sources.
+ */
 export const installationOf = (script: string, hasSources: (root: string) => boolean): Installation => {
   const root = dirname(dirname(script))
   const modules = dirname(root)
@@ -31,7 +34,7 @@ export const removal = Effect.map(installation, (found) => {
   switch (found._tag) {
     case "Npm": {
       const modules = dirname(found.root)
-      // an older agentd saved a copy of the package in this folder before an upgrade
+      // before an upgrade, an older agentd saved a copy of the package in this folder
       const kept = fs.readdirSync(modules).filter((name) => name.startsWith(".agentd-"))
       const rest = kept.map((name) => ` && rm -rf '${join(modules, name)}'`).join("")
       return `To remove the program: npm rm -g --prefix '${found.prefix}' agentd${rest}`

@@ -1,8 +1,9 @@
 /**
- * KeptLog: lists the log's segments in a state directory, and which of them the setting `keepLog` deletes, for `gc`.
+ * KeptLog: lists for `gc` the segments of the log in a state directory, and those among them that the setting `keepLog`
+ * would delete.
  *
- * Guarantees: `look` changes nothing. Only the daemon deletes segments, and never a segment that an open item needs.
- * The daemon can therefore delete fewer segments than are shown.
+ * Guarantees: `look` changes nothing. Only the daemon deletes segments, and never a segment that an open item needs. So
+ * the daemon may delete fewer segments than are shown.
  */
 import { Clock, Effect } from "effect"
 import { existsSync } from "node:fs"
@@ -34,7 +35,10 @@ const segmentsIn = (store: string): Segments | undefined => {
   }
 }
 
-/** `keep`: the setting keepLog in the user's current config file, applied or not; undefined: all segments are kept. */
+/**
+ * The segments of a store. `keep`: the setting keepLog in the user's current config file, whether or not it has been
+ * applied; undefined: all segments are kept.
+ */
 export const look = Effect.fnUntraced(function* (store: string, keep: Kept | undefined) {
   const now = yield* Clock.currentTimeMillis
   return yield* Effect.try({
@@ -58,7 +62,7 @@ export const look = Effect.fnUntraced(function* (store: string, keep: Kept | und
 
 const bytesOf = (parts: ReadonlyArray<Part>): string => sizeOf(parts.reduce((sum, { bytes }) => sum + bytes, 0))
 
-/** The segments as lines; empty if there are none. */
+/** Lines that describe the segments; empty if there are none. */
 export const words = (parts: ReadonlyArray<Part>, keep: Kept | undefined): ReadonlyArray<string> => {
   if (parts.length === 0) return []
   const [goes, stays] = [parts.filter(({ goes }) => goes), parts.filter(({ goes }) => !goes)]

@@ -1,9 +1,10 @@
 /**
- * `agentd doctor --security`: shows what each agent could access. If the daemon runs, its applied configs are used.
- * Otherwise the config of this folder is used, as a daemon started here would apply it.
+ * `agentd doctor --security`: shows which files, networks and secrets each agent could access. If the daemon is
+ * running, the configs in force are used. Otherwise, this folder's config is used in the way in which a daemon started
+ * here would use it.
  *
- * Guarantees: nothing is started. The names of secrets and variables are shown, but no value. No line is wider than the
- * terminal, or than 80 columns without a terminal.
+ * Guarantees: no agent is started. The names of secrets and variables are shown, but not their values. No line is wider
+ * than the terminal, or than 80 columns without a terminal.
  */
 import * as ByteCount from "../../config/ByteCount.ts"
 import { Duration, Effect } from "effect"
@@ -45,7 +46,7 @@ const COLUMNS = 80
 const LABEL = 13
 const NAME = 24
 
-/** Breaks words into lines of at most `columns` cells. A word that is longer than a line is cut. */
+/** Joins words to lines of at most `columns` cells. A word that is longer than a line is cut. */
 const wrapped = (words: ReadonlyArray<string>, columns: number): ReadonlyArray<string> => {
   const lines: Array<string> = []
   for (const word of words.map((one) => cut(one, columns))) {
@@ -78,7 +79,7 @@ const heldBy = ({ by, confined, refused }: AgentReach): string =>
 const keysOf = ({ keys }: AgentReach): string =>
   keys.held.length > 0 ? keys.held.join(", ") : keys.putInBy === null ? "none" : `none (${keys.putInBy} has it)`
 
-/** Warnings that the user must not miss. */
+/** Warnings that must be visible for every agent to which they apply. */
 const honest = ({ confined, control, refused, unheld }: AgentReach): ReadonlyArray<string> =>
   refused !== null
     ? [`would not run: ${refused}`]

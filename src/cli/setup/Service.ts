@@ -29,9 +29,9 @@ import { plain } from "../render/Output.ts"
 export interface Input {
   readonly action: "install" | "uninstall" | "status"
   readonly system: boolean
-  /** The user that a system service runs as. */
+  /** User that a system service runs as. */
   readonly as: string
-  /** Credentials for the unit, each as NAME=FILE. */
+  /** Credentials for the unit, in the form NAME=FILE. */
   readonly credential: ReadonlyArray<string>
   readonly linger: boolean
   readonly yes: boolean
@@ -64,7 +64,7 @@ const place = Effect.fnUntraced(function* (system: boolean) {
 const textOf = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readFileString(file), () => undefined))
 
-/** Whether the unit for this user and state directory exists and was written by agentd. */
+/** True if the unit for this user and state directory exists and was written by agentd. */
 export const isInstalled = Effect.fnUntraced(function* (system: boolean) {
   const { file } = yield* place(system)
   return (yield* textOf(file))?.startsWith(UnitFile.MARK) === true
@@ -86,13 +86,15 @@ const credentialsOf = Effect.fnUntraced(function* (given: ReadonlyArray<string>)
   })
 })
 
-/** If the tool fails, the error contains its output. */
+/** Runs a tool. If the tool fails, the error contains its output. */
 const ordered = Effect.fnUntraced(function* (words: ReadonlyArray<string>, remedy: string) {
   const { code, stderr } = yield* Unit.tool(words)
   if (code !== 0) return yield* failed(`${words.join(" ")} failed: ${plain(stderr) || `exit code ${code}`}`, remedy)
 })
 
-/** Fails if the systemd manager cannot be used: it does not run, or the system's manager needs root. */
+/**
+ * Fails if the systemd manager cannot be used because it is not running, or because the system's manager requires root.
+ */
 const checkManager = Effect.fnUntraced(function* (manager: "user" | "system") {
   if (manager === "system" && process.getuid?.() !== 0) {
     return yield* failed(
@@ -135,7 +137,7 @@ const write = Effect.fnUntraced(function* (file: string, text: string) {
   )
 })
 
-/** Asks before it overwrites a file that agentd did not write. */
+/** Asks the user before a file is overwritten that agentd did not write. */
 const checkOwn = Effect.fnUntraced(function* (file: string, yes: boolean) {
   const before = yield* textOf(file)
   if (before === undefined || before.startsWith(UnitFile.MARK)) return
@@ -144,7 +146,7 @@ const checkOwn = Effect.fnUntraced(function* (file: string, yes: boolean) {
 
 const lingerCommand = (user: string): string => `loginctl enable-linger ${user}`
 
-/** Loopback addresses of the web page's port, on which systemd can listen. Empty if the config enables no port. */
+/** Loopback addresses with the web page's port, on which systemd is to listen. Empty if the config enables no port. */
 const pageOf = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const { http } = yield* UserFile.inForce(paths)
@@ -154,12 +156,12 @@ const pageOf = Effect.gen(function* () {
   return port === undefined ? [] : hosts.map((host) => `${host}:${port}`)
 })
 
-/** Socket units of an earlier install, except the unit of the control socket. */
+/** Socket units of an earlier installation that are no longer needed. The control socket's unit is never among them. */
 const stale = Effect.fnUntraced(function* (at: { readonly pageFile: string; readonly unit: string }) {
   return (yield* textOf(at.pageFile)) === undefined ? [] : [`${UnitFile.pageUnit(at.unit)}.socket`]
 })
 
-/** Writes the unit files, and makes systemd load and enable them. */
+/** Writes the unit files, and makes systemd read and enable them. */
 const enable = Effect.fnUntraced(function* (
   of: UnitFile.UnitFile,
   at: Effect.Success<ReturnType<typeof place>>,
@@ -313,7 +315,10 @@ const status = Effect.fnUntraced(function* ({ system }: Input) {
 
 export const run = (input: Input) => ({ install, uninstall, status })[input.action](input)
 
-/** For ExecReload= of the unit: reads every project's config again. A change that waits for approval still waits. */
+/**
+ * For ExecReload= in the unit: lets the daemon read the configs of all projects again. A change that waits for approval
+ * keeps waiting.
+ */
 export const reload = {
   run: Effect.fnUntraced(function* () {
     const { caller, paths } = yield* Invocation
@@ -334,18 +339,18 @@ export const reload = {
 
 interface MailInput {
   readonly unit: string
-  /** Whether a second mail for the same failure is suppressed. */
+  /** True: do not send a second mail about the same failure. */
   readonly once: boolean
 }
 
 const MAILED = "failure-mailed.json"
 
-/** An id of the failure. Another failure, or a failure after the start of a new daemon, has another id. */
+/** Identifies a failure. A different failure, or a failure after another start of the daemon, has a different id. */
 const failureOf = Effect.fnUntraced(function* (unit: string) {
   const { paths } = yield* Invocation
   const manager = paths.state === Unit.SYSTEM_STATE ? "system" : "user"
   const known = Option.getOrUndefined(yield* Unit.status(unit, manager))
-  // each daemon writes to the log when it starts, so the head of the log differs
+  // each daemon appends to the log when it starts, so after that the newest eventId is different
   const head = yield* Effect.match(StoreCopy.facts(paths.store), {
     onSuccess: ({ head }) => head,
     onFailure: () => null
@@ -366,7 +371,7 @@ const mailed = Effect.fnUntraced(function* ({ once, unit }: MailInput) {
   const mailer = yield* Mailer
   const redact = yield* Redact
   yield* redact.register(secretsIn(env))
-  // use the config that was applied last: a mistake in the current file must not prevent the mail
+  // use the config that was applied last, because a mistake in the current file must not prevent the mail
   const config = yield* UserFile.inForce(paths)
   if (config.mail === undefined) {
     return yield* failed(
@@ -381,12 +386,14 @@ const mailed = Effect.fnUntraced(function* ({ once, unit }: MailInput) {
     config.mail,
     Mail.daemonFailed({ host: mailer.host(), unit, last, start }, now)
   )
-  // if the note cannot be written, the failure will be mailed again
+  // if this note cannot be written, a second mail will be sent about the same failure
   if (once) yield* Effect.ignore(write(note, failure))
   yield* print({ unit, response }, () => [
     `${config.mail!.smtp.host} accepted the mail that ${unit} has failed: ${response}`
   ])
 })
 
-/** For OnFailure= of the unit: sends a mail that the daemon has failed, which the daemon itself cannot do. */
+/**
+ * For OnFailure= in the unit: sends a mail that the daemon has failed, because the daemon itself can no longer do so.
+ */
 export const mail = { run: (input: MailInput) => Effect.provide(mailed(input), Redact.layer) }

@@ -1,10 +1,11 @@
 /**
- * SettingsFile: changes a settings file of Claude Code, which Claude Code and its user also change.
+ * SettingsFile: changes a settings file of Claude Code, which Claude Code and the user also change.
  *
  * Guarantees: a change is atomic: a new file is written, then renamed. A link is followed, so that it stays a link. If
- * another program writes at the same time, the file is read again, and no change is lost. A file that cannot be parsed
- * is not changed. Before agentd's first change, the file is copied. If agentd's hooks are removed and nothing else has
- * changed, the copy is restored byte for byte. The file contains a token, so only its owner can read it.
+ * another program writes to the file at the same time, the file is read again, so that no change is lost. A file that
+ * cannot be parsed is not changed. Before agentd's first change, a copy of the file is made. When agentd's hooks are
+ * removed and nothing else has changed, the file becomes identical to this copy. The file contains a token, so only its
+ * owner can read it.
  */
 import { Effect, FileSystem, type PlatformError, Result, Schedule, Schema } from "effect"
 import * as NodePath from "node:path"
@@ -17,16 +18,16 @@ export class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("Sett
   remedy: Schema.String
 }) {}
 
-/** Error: another program wrote the file between the read and the write. */
+/** Error: another program has written the file after it was read. */
 class Overtaken extends Schema.TaggedError<Overtaken>()("Overtaken", {}) {}
 
 const BACKUP = ".before-agentd"
 const OWNER_ONLY = 0o600
 
 export interface Found {
-  /** Links are resolved. */
+  /** Path of the file, after links have been resolved. */
   readonly path: string
-  /** Undefined if the file does not exist. */
+  /** Text of the file; undefined if the file does not exist. */
   readonly text: string | undefined
   readonly mode: number
   readonly document: HookSettings.Document
@@ -69,14 +70,14 @@ const replace = Effect.fnUntraced(function* (found: Found, text: string, mode: n
   yield* fs.makeDirectory(NodePath.dirname(found.path), { recursive: true })
   yield* Effect.gen(function* () {
     yield* fs.writeFileString(beside, text, { mode })
-    // `mode` above applies only to a new file
+    // set the mode again, because `mode` above applies only to a new file
     yield* fs.chmod(beside, mode)
     if ((yield* textOf(found.path)) !== found.text) return yield* new Overtaken()
     yield* fs.rename(beside, found.path)
   }).pipe(Effect.onError(() => Effect.ignore(fs.remove(beside))))
 })
 
-/** Reads, changes and writes the file; tries again if another program wrote it meanwhile. */
+/** Reads, changes and writes the file. Tries again if another program has written it meanwhile. */
 const change = <A, E, R>(path: string, by: (found: Found) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(read(path), by).pipe(
     Effect.retry({ schedule: Schedule.recurs(5), while: (error) => error instanceof Overtaken }),
@@ -132,7 +133,7 @@ export const uninstall = Effect.fnUntraced(function* (path: string) {
         yield* fs.remove(backup)
         return { changed: true, kept: null }
       }
-      // without a backup, the file did not exist before the install: if it contains nothing else now, remove it
+      // if there is no backup, the file did not exist before the installation, so remove it if it contains nothing else
       if (before === undefined && Object.keys(left).length === 0) yield* fs.remove(found.path)
       else yield* replace(found, HookSettings.rewrite(found.text, found.document, left), found.mode)
       return { changed: true, kept }

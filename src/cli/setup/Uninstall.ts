@@ -37,7 +37,7 @@ const OURS =
 
 const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
 
-/** Paths of the sockets, if they are not in the state directory. */
+/** Paths of the sockets that are not in the state directory. */
 const socketsOf = (state: string, socket: string): ReadonlyArray<string> =>
   dirname(socket) === state
     ? []
@@ -76,7 +76,7 @@ const linesOf = ({ hooks, items, kept, strange }: Looked, daemon: string | undef
   ...strange.map((path) => `keeps: ${plain(path)}: it does not belong to agentd`)
 ]
 
-/** Lines about all other files that this command does not remove, and how to remove them. */
+/** Lines about the files that this command does not remove, and how to remove them. */
 const rest = (userConfig: string, program: string): ReadonlyArray<string> => [
   `Not removed: your own ${userConfig}, the agentd.jsonc of projects, branches agentd/… in your repositories.`,
   "If you added lines for completions or PATH to your shell's startup file, remove them yourself.",
@@ -84,7 +84,7 @@ const rest = (userConfig: string, program: string): ReadonlyArray<string> => [
 ]
 
 /**
- * The systemd unit that is still installed and would start the daemon again, with the command that turns it off;
+ * The systemd unit that is still installed and would start the daemon again, with the command that disables it;
  * undefined if there is none.
  */
 const unitLeft = Effect.gen(function* () {
@@ -103,7 +103,7 @@ const unitLeft = Effect.gen(function* () {
   return { unit, off: `systemctl --user disable --now ${unit}.service${isHeard ? ` ${unit}.socket` : ""}` }
 })
 
-/** Removes a path and everything below it, except the work trees in `kept`. */
+/** Removes a path and all files below it, except the work trees in `kept`. */
 const removed = (path: string, kept: ReadonlyArray<string>): void => {
   if (kept.includes(path)) return
   if (kept.some((one) => one.startsWith(`${path}/`))) {
@@ -127,7 +127,7 @@ const removing = Effect.fnUntraced(function* ({ items, kept }: Looked) {
       Effect.try({
         try: () => {
           for (const { path } of items) {
-            // a work tree that is kept needs its git folder in the folder "store"
+            // the folder "store" is kept if a work tree is kept, because the work tree needs its git folder there
             if (stay.length === 0 || path !== join(state, "store")) removed(path, stay)
           }
         },
@@ -160,7 +160,7 @@ const uninstalling = Effect.fnUntraced(function* ({ dryRun, yes }: Input) {
   )
   if (running) yield* DaemonLife.stop("agentd uninstall")
   const left = yield* unitLeft
-  // look again, because agents could work until the daemon had stopped
+  // look again, because agents might have worked until the daemon stopped
   const now = yield* looked
   yield* removing(now)
   if (now.hooks !== undefined) yield* Hooks.takeOut(now.hooks)

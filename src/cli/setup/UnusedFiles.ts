@@ -1,9 +1,10 @@
 /**
- * UnusedFiles: finds files in a state directory that are no longer needed, by age.
+ * UnusedFiles: finds files in a state directory that are no longer needed and are old enough to be removed.
  *
- * Guarantees: `find` removes nothing. A work tree is a leftover only if a running daemon has no agent for it and its
- * removal loses no work: nothing is uncommitted or unmerged, and no process uses it. A branch must be merged. A home is
- * a leftover only if no agent has its name. A work tree that must be kept is reported with the reason.
+ * Guarantees: `find` removes nothing. A work tree can be removed only if the daemon is running and has no agent for it,
+ * if it contains no uncommitted or unmerged work, and if no process uses it. A branch can be removed only if it is
+ * merged. A home folder can be removed only if no agent has its name. If a work tree must be kept, the reason is
+ * reported.
  */
 import { Effect } from "effect"
 import * as fs from "node:fs"
@@ -19,10 +20,10 @@ export interface Leftover {
   readonly kind: "worktree" | "branch" | "home" | "keeper" | "log" | "replaced" | "part" | "hook"
   readonly path: string
   readonly bytes: number
-  /** Time of the last change, ms since the epoch. */
+  /** Time of the last change, in ms since the epoch. */
   readonly at: number
   readonly why: string
-  /** Facts for the removal of a work tree; set only for work trees. */
+  /** Data for removing a work tree; undefined for all other kinds. */
   readonly spec?: Worktree.WorktreeSpec
   readonly branch?: Worktree.Branch
 }
@@ -38,7 +39,7 @@ export interface Found {
   readonly kept: ReadonlyArray<Kept>
 }
 
-/** An agent, with the facts by which its work tree is recognized. */
+/** An agent, with the data by which its work tree is recognized. */
 export interface Agent {
   readonly agent: string
   readonly conversation: string
@@ -47,9 +48,9 @@ export interface Agent {
 
 export interface Options {
   readonly state: string
-  /** ms since the epoch. Files that have changed later are kept. */
+  /** Files that have changed after this time are kept; in ms since the epoch. */
   readonly before: number
-  /** The daemon's agents; undefined if no daemon runs. */
+  /** The daemon's agents; undefined if no daemon is running. */
   readonly agents: ReadonlyArray<Agent> | undefined
 }
 
@@ -65,7 +66,7 @@ const leftover = (kind: Leftover["kind"], path: string, why: string, at = change
   why
 })
 
-/** Time of the last commit, staging or checkout in a work tree, ms since the epoch. */
+/** Time of the last commit, staging or checkout in a work tree, in ms since the epoch. */
 const workedAt = (folder: string): number =>
   Math.max(...["", ".git/HEAD", ".git/index", ".git/logs/HEAD"].map((name) => changedAt(join(folder, name))))
 
@@ -73,12 +74,15 @@ const inside = (folder: string, path: string): boolean => path === folder || pat
 
 const realOf = (path: string): string => (fs.existsSync(path) ? fs.realpathSync(path) : path)
 
-/** Whether the work tree belongs to the agent: by its working directory, or by the names of agent and conversation. */
+/**
+ * True if the work tree belongs to the agent, according to the agent's working directory, or to the names of agent and
+ * conversation.
+ */
 const isOf = ({ agent, conversation, cwd }: Agent, folder: string): boolean =>
   (cwd !== null && inside(realOf(folder), realOf(cwd))) ||
   (agent === basename(folder) && conversation.startsWith(basename(dirname(folder))))
 
-/** Decides whether a work tree is a leftover, or is kept with a reason. If an agent uses it, the result is neither. */
+/** Decides whether a work tree can be removed, or is kept for a reason. If an agent uses it, neither is reported. */
 const judge = Effect.fnUntraced(function* ({ agents, before, state }: Options, folder: string) {
   const at = workedAt(folder)
   const keep = (why: string): Found => ({ leftovers: [], kept: [{ path: folder, bytes: folderBytes(folder), why }] })
@@ -99,7 +103,7 @@ const judge = Effect.fnUntraced(function* ({ agents, before, state }: Options, f
   return { leftovers: [found], kept: [] }
 })
 
-/** Paths of the work trees, which are in folders by project and agent. */
+/** Paths of all work trees. The path of each consists of project and agent. */
 const foldersIn = (state: string): ReadonlyArray<string> => {
   const base = WorkingFolder.worktreesIn(state)
   return namesIn(base)
@@ -107,7 +111,7 @@ const foldersIn = (state: string): ReadonlyArray<string> => {
     .filter((folder) => fs.statSync(folder).isDirectory())
 }
 
-/** The repositories for which the daemon has its own git folder. */
+/** The repositories from which the daemon has made its own git folders. */
 const repositories = (state: string): ReadonlyArray<string> => {
   const lenders = namesIn(join(state, STORES))
     .map((name) => join(state, STORES, name, "objects/info/alternates"))
@@ -117,7 +121,7 @@ const repositories = (state: string): ReadonlyArray<string> => {
   return [...new Set(lenders.map((gitDir) => dirname(gitDir)))]
 }
 
-/** Branches that have no agent and no work tree, and whose work is merged into the checked-out branch. */
+/** Branches without an agent and a work tree, whose commits are merged into the branch that is checked out. */
 const branches = Effect.fnUntraced(function* ({ agents, before, state }: Options) {
   if (agents === undefined) return []
   const trees = new Set(foldersIn(state).map((folder) => basename(folder)))
@@ -144,11 +148,14 @@ const homes = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
     .map((name) => leftover("home", join(base, name), "no agent has this name", workedIn(join(base, name))))
 }
 
-/** Time of the last creation or removal of a file in a folder or its subfolders, in ms since the epoch. */
+/** Time of the last change of a folder or of one of its direct entries, in ms since the epoch. */
 const workedIn = (folder: string): number =>
   Math.max(changedAt(folder), ...namesIn(folder).map((name) => changedAt(join(folder, name))))
 
-/** Whether the keeper of this folder still runs. Its pid is not enough: another process can have it by now. */
+/**
+ * True if the keeper of this folder is still running. Its pid alone is not enough, because another process might have
+ * that pid by now.
+ */
 const isKept = (folder: string): boolean => {
   try {
     const pid = Number(fs.readFileSync(join(folder, "pid"), "utf8"))
@@ -159,7 +166,8 @@ const isKept = (folder: string): boolean => {
 }
 
 /**
- * Folders of ended keepers, if no daemon runs. The newest is left out, because the next daemon looks for runs there.
+ * Folders of keepers that have ended, if no daemon is running. The newest folder is left out, because the next daemon
+ * looks for runs there.
  */
 const keepers = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
   const base = join(state, "keeper")
@@ -181,7 +189,7 @@ const replaced = ({ state }: Options): ReadonlyArray<Leftover> =>
     .filter((name) => name.startsWith("replaced-"))
     .map((name) => leftover("replaced", join(state, name), "a restore has replaced this store"))
 
-/** Copies of the store that were made before a change of its schema. */
+/** Copies of the store from before a change of its schema. */
 const schemas = ({ state }: Options): ReadonlyArray<Leftover> =>
   namesIn(state)
     .filter((name) => /^runes\.db\.schema-\d+$/.test(name))
@@ -215,7 +223,7 @@ export const find = Effect.fnUntraced(function* (options: Options) {
   } satisfies Found
 })
 
-/** Returns the reason if the leftover is kept: a work tree or branch is checked again first. */
+/** Removes a leftover, after checking a work tree or branch again. If it must be kept, returns the reason. */
 export const remove = Effect.fnUntraced(function* ({ branch, path, spec }: Leftover, state: string) {
   if (branch !== undefined) {
     return yield* Effect.match(Worktree.removeBranch(join(state, STORES), branch), {
