@@ -1,5 +1,6 @@
 /**
- * `agentd attach AGENT`: shows what an agent says and does while it happens, and an input line to talk to the agent.
+ * `agentd attach AGENT`: shows the output and actions of an agent as they happen, and an input line for messages to the
+ * agent.
  *
  * Guarantees: each event is shown once, even if the daemon ends and starts again. Messages that are typed meanwhile are
  * queued. The command changes nothing unless the user types something. The terminal is restored, however the command
@@ -29,15 +30,15 @@ export interface Input {
   readonly stdin: boolean
 }
 
-/** Number of newest runes that are searched for the last turns. */
+/** Number of newest runes in which the last turns are searched for. */
 const WINDOW = 500
-/** Number of newest runes that are shown for an agent without turns. */
+/** Number of newest runes to show if the agent has no turns. */
 const WITHOUT_TURNS = 20
 const MAX_SEEN = 1_000
 const AGAIN_TO_APPROVE = "This call was not shown before. To approve it, type the command again."
 const CHOOSE = "This is a question with options. Type /answer and the number of an option."
 
-/** Indexes of the runes at which turns begin, one per turn. */
+/** Indexes of the runes that begin a turn, one per turn. */
 const beginnings = (runes: ReadonlyArray<Rune>): ReadonlyArray<number> => {
   const begun = new Set<string>()
   return runes.flatMap((rune, index) => {
@@ -48,7 +49,10 @@ const beginnings = (runes: ReadonlyArray<Rune>): ReadonlyArray<number> => {
   })
 }
 
-/** The runes to show first, and the eventId after which to follow. A turn in progress is followed from its start. */
+/**
+ * The runes to show first, and the eventId after which new runes are followed. If a turn is in progress, all its runes
+ * are followed.
+ */
 export const recent = (
   runes: ReadonlyArray<Rune>,
   turns: number,
@@ -72,10 +76,10 @@ const looking = Effect.fnUntraced(function* (client: Client, name: string, turns
   return { agent, ...recent(runes, turns, head) }
 })
 
-/** By call id, the hashes of the calls that were shown in full. */
+/** Hashes of the calls that were shown in full, by the call's id. */
 type Seen = Map<string, string>
 
-/** Lines that show a call in full. Empty if the call was shown before, or if it has questions with options. */
+/** Lines that show a whole call. Empty if the call has already been shown, or if it has questions with options. */
 const showing = Effect.fnUntraced(function* (client: Client, name: string, seen: Seen) {
   const { caller, columns } = yield* Invocation
   if (seen.has(name)) return []
@@ -86,7 +90,7 @@ const showing = Effect.fnUntraced(function* (client: Client, name: string, seen:
   return ApprovalView.lines(asked, columns).map((text): Line => ({ text, colour: "cyan" }))
 })
 
-/** Returns the lines of the answer. Fails only if the daemon cannot be reached. */
+/** Runs a typed command, and returns lines with the result. Fails only if the daemon cannot be reached. */
 const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo, seen: Seen) {
   const { caller, paths } = yield* Invocation
   const name = `${agent.project}/${agent.agent}`
@@ -151,13 +155,13 @@ const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo, seen: S
   }
 })
 
-/** Output and input of the command. `typed` ends when the user can type nothing more. */
+/** Output and input of the command. `typed` ends when no more input can come. */
 interface Place {
   readonly print: (lines: ReadonlyArray<Line>, partial: string) => Effect.Effect<void>
   readonly typed: (enter: (line: string) => Effect.Effect<boolean>) => Effect.Effect<void>
 }
 
-/** Standard input is read only if `fromStdin` is set. */
+/** Prints plain lines. Standard input is read only if `fromStdin` is set. */
 const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
   const { colour } = yield* Invocation
   const { stdin } = yield* Stdio.Stdio
@@ -172,12 +176,12 @@ const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
               Stream.decodeText(),
               Stream.splitLines,
               Stream.runForEachWhile((line) => Effect.map(enter(line), (asked) => !(quit = asked))),
-              // a read error counts as the end of the input
+              // an error while reading counts as the end of the input
               Effect.ignore
             )
-            // after the end of the input, continue to show the replies
+            // after the input ends, keep showing the agent's output
             if (!quit) return yield* Effect.never
-            // after /quit: another process can keep the input open, so this process would not end
+            // after /quit, close the input: another process can keep it open, and this process would then not end
             process.stdin.destroy()
           })
         : Effect.never
@@ -187,7 +191,8 @@ const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
 
 const onTerminal = Effect.fnUntraced(function* (agent: AgentInfo, columns: number) {
   const { colour } = yield* Invocation
-  // only the editor decides which keys end the command, because Esc and Ctrl-D are often pressed by mistake
+  // the terminal ends the command only at Ctrl-C; the line editor handles Esc and Ctrl-D, which are often pressed by
+  // mistake
   const terminal = yield* NodeTerminal.make(({ key }) => key.ctrl && key.name === "c")
   const screen = yield* LiveScreen.make(`${agent.agent}> `, { colour, columns, editing: LineEditor.empty }).pipe(
     Effect.provideService(Terminal.Terminal, terminal)
@@ -221,7 +226,7 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
   const view = new AttachView()
   const seen: Seen = new Map()
   const invocation = yield* Invocation
-  /** Lines of the whole call for an approval request; empty if the call is already answered. */
+  /** Lines that show the whole call of an approval request; empty if the call has already been answered. */
   const whole = (rune: Rune) =>
     rune.kind === "tool.approval_requested"
       ? Effect.orElseSucceed(

@@ -3,11 +3,11 @@
 export type Asked =
   | { readonly _tag: "Send"; readonly how: "queue" | "steer" | "urgent"; readonly text: string }
   | { readonly _tag: "Interrupt" }
-  /** An answer to a call. `rest`: a call's id, a reason, or both; can be empty. */
+  /** An answer to a call. `rest`: a call's id, a reason, both or neither. */
   | { readonly _tag: "Answer"; readonly decision: "allow" | "deny"; readonly rest: string }
   /**
-   * Answers for a call with questions. `bare`: the line has only numbers, and is sent as a message if no call has
-   * questions.
+   * Answers to the questions of a call. `bare`: the line contains only numbers; if no call has questions, it is sent as
+   * a message.
    */
   | { readonly _tag: "Choose"; readonly rest: string; readonly bare: boolean }
   | { readonly _tag: "Help" }
@@ -64,14 +64,14 @@ export const parse = (line: string): Asked => {
   }
 }
 
-/** Finds the call that an answer refers to (default: the oldest), and the reason in the answer. */
+/** Finds the call that an answer is for (default: the oldest), and the reason in the answer. */
 export const answered = (
   rest: string,
   asking: ReadonlyArray<string>
 ): { readonly callId: string; readonly reason: string } | { readonly message: string } => {
   const [, first = "", others = ""] = /^(\S*)\s*([^]*)$/.exec(rest) ?? []
   const named = first === "" ? [] : asking.filter((id) => id.startsWith(first))
-  // pass the id on as typed, because the daemon recognizes the full id of a call that has ended
+  // pass the id on as typed, because the daemon also recognizes the full ids of calls that have ended
   if (named.length === 1 || named.includes(first)) return { callId: first, reason: others }
   if (named.length > 1) return { message: `${first} matches ${named.length} calls that wait: ${named.join(", ")}` }
   const oldest = asking[0]
@@ -79,8 +79,8 @@ export const answered = (
 }
 
 /**
- * Like `answered`, for a question with options. Only a full id names a call, because a number is an option, not the
- * beginning of an id.
+ * Like `answered`, for a call with questions. Only a full id selects a call, because a number is the number of an
+ * option, and not the beginning of an id.
  */
 export const chosen: typeof answered = (rest, asking) => {
   const [oldest] = asking

@@ -1,9 +1,10 @@
 /**
- * AttachQueue: queues messages that are typed while the daemon is away, and sends them in their order when it is back.
+ * AttachQueue: queues messages that are typed while the daemon does not answer, and sends them in order when it is
+ * back.
  *
- * Guarantees: a message is queued only if no daemon has received it, so nothing is sent twice. If a message is not
- * queued, the user is told immediately. An answer or an interrupt refers to the current state of the screen, and is
- * never queued.
+ * Guarantees: a message is queued only if no daemon has received it, so nothing is sent twice. If a message cannot be
+ * queued, the user is told immediately. An answer or an interrupt is never queued, because it refers to what is
+ * currently on the screen.
  */
 import { Effect, Semaphore } from "effect"
 import type { DaemonUnreachable } from "../../api/rpc/ControlClient.ts"
@@ -18,7 +19,7 @@ const AGAIN = Backoff.waits(Backoff.constant("1 second"))
 type Lines = ReadonlyArray<Line>
 
 export interface Kept {
-  /** Runs a typed command. The returned lines are its answer, or say that it was queued. */
+  /** Runs a typed command. Returns lines with the result, or a line that says that the message was queued. */
   readonly take: (asked: Asked) => Effect.Effect<Lines>
   readonly count: () => number
 }
@@ -30,8 +31,8 @@ const failed = ({ message, remedy }: DaemonUnreachable): Lines => [
 ]
 
 /**
- * Makes the queue, which exists until the scope closes. `act`: runs a command, and fails if the daemon cannot be
- * reached; `print`: shows results that arrive later.
+ * Makes a queue that exists until the scope closes. `act`: runs a command, and fails if the daemon cannot be reached.
+ * `print`: shows results that arrive later.
  */
 export const make = Effect.fnUntraced(function* (
   act: (asked: Asked) => Effect.Effect<Lines, DaemonUnreachable>,

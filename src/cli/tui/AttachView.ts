@@ -2,7 +2,7 @@
  * AttachView: turns the items of an agent's conversation into lines for a terminal. Pure except for its memory of
  * unfinished texts and calls.
  *
- * Guarantees: each item becomes a bounded number of lines of bounded length. No line can control the terminal.
+ * Guarantees: the number of lines per item and their length are limited. No line can control the terminal.
  */
 import { type About, ConversationView, type Item, textOf } from "../../board/ConversationView.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
@@ -13,12 +13,12 @@ export interface Line {
   readonly text: string
   readonly colour?: Colour | undefined
 }
-/** A line of an item, with its origin and severity. `isHint`: whether the line helps only a user at this terminal. */
+/** A line of an item, with its kind and severity. `isHint`: true if the line only helps a user at this terminal. */
 export interface ItemLine extends Line, Pick<About, "level" | "what"> {
   readonly isHint?: true
 }
 
-/** Maximum lengths of a line in characters, then maximum numbers of lines per item. */
+/** Maximum length of a line in characters, then maximum numbers of lines for several kinds of items. */
 const LONG = 2000
 const SHORT = 300
 const INPUT_LINES = 12
@@ -26,7 +26,7 @@ const ANSWER_LINES = 400
 const RESULT_LINES = 8
 const PROGRESS_LINES = 200
 const THOUGHT_LINES = 40
-/** Maximum length of an unfinished line in characters. A longer line is printed before it is complete. */
+/** Maximum length of an unfinished line in characters. A line that becomes longer is printed before it is complete. */
 const PARTIAL = 4000
 
 type Of<Is extends Item["is"]> = Extract<Item, { readonly is: Is }>
@@ -44,24 +44,24 @@ const hint = (text: string, colour?: Colour): ItemLine => ({
   isHint: true
 })
 
-/** At most `most` lines of a text, each with `margin` in front. A last line says how many lines are missing. */
+/** The first `most` lines of a text, each with `margin` in front. If there are more, a last line says how many. */
 const block = (how: How, whole: string, most: number, margin: string, colour?: Colour): ReadonlyArray<ItemLine> => {
   const lines = plainLines(whole.trimEnd())
   const shown = lines.slice(0, most).map((each) => line(how, `${margin}${each}`, colour))
   return lines.length <= most ? shown : [...shown, line(how, `${margin}… ${lines.length - most} more lines`, "dim")]
 }
 
-/** The colour for the item's level: that of an error or a warning, otherwise `otherwise`. */
+/** The colour for an item: red for an error, yellow for a warning, otherwise the colour `otherwise`. */
 const shade = ({ level }: How, otherwise?: Colour): Colour | undefined =>
   level === "error" ? "red" : level === "warning" ? "yellow" : otherwise
 
 export class AttachView {
-  /** The unfinished last line of the agent's answer. */
+  /** The last line of the agent's answer, which is not complete yet. */
   partial = ""
   private readonly view = new ConversationView()
-  /** The unfinished last line of the agent's thought. */
+  /** The last line of the agent's thought, which is not complete yet. */
   private thought = ""
-  /** Number of the thought's lines that were shown. */
+  /** Number of lines of the thought so far. */
   private thoughtLines = 0
   private readonly progress = new Map<string, number>()
 
@@ -105,7 +105,7 @@ export class AttachView {
     return [...done, ...rest]
   }
 
-  /** The first lines of a thought. After the limit, one line says that there are more. */
+  /** The lines of a thought up to a limit. After the limit, one line says that there are more. */
   private thoughts(lines: ReadonlyArray<string>): ReadonlyArray<ItemLine> {
     const left = THOUGHT_LINES - this.thoughtLines
     this.thoughtLines += lines.length

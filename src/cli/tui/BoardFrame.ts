@@ -1,5 +1,5 @@
 /**
- * BoardFrame: draws the board's state as a page of cells, at any size. Pure.
+ * BoardFrame: draws the board as a page of terminal cells of any size. Pure.
  *
  * Guarantees: there is one list, grouped by who must act next. The pane of the selected row is below the list, or
  * beside it if there is room. The last line shows the keys for the selected row. If the daemon does not answer, the
@@ -21,16 +21,16 @@ export interface Terminal {
   readonly columns: number
   readonly rows: number
   readonly ascii: boolean
-  /** State directory that commands on the page must name; null: the default one. */
+  /** State directory that commands on the page must name; null for the default one. */
   readonly world: string | null
 }
 
 const DARK = { you: 214, failed: 203, work: 75, quiet: 246, good: 78, faint: 246, line: 239, chosen: 236 }
 const LIGHT = { you: 130, failed: 160, work: 26, quiet: 241, good: 28, faint: 241, line: 250, chosen: 254 }
 
-/** Minimum width of a terminal, in columns, for a pane beside the list. */
+/** Minimum terminal width, in columns, at which the pane is shown beside the list. */
 const WIDE = 132
-/** Minimum height of a terminal, in rows, for a pane below the list. */
+/** Minimum terminal height, in rows, at which the pane is shown below the list. */
 const HIGH = 16
 
 interface Brush {
@@ -88,7 +88,7 @@ const drawFilter = ({ cells, colours }: Brush, { filter, mode }: BoardState): vo
   if (mode === "filter") cells.put(x, 1, "▏", { fg: colours.work })
 }
 
-/** Columns to the right of the text. `from`: minimum width of the list at which the column is shown. */
+/** The columns to the right of a row's text. `from`: width of the list from which on the column is shown. */
 const RIGHT: ReadonlyArray<{
   readonly from: number
   readonly width: number
@@ -247,7 +247,7 @@ const drawPane = (brush: Brush, state: BoardState, x: number, y: number, width: 
   )
   const hidden = Math.max(0, drawn.length - room)
   state.paneTop = Math.min(state.paneTop, hidden)
-  // these panes have the newest lines at the end, so scroll from the end
+  // in these panes the newest lines are at the end, so scroll relative to the end
   const top = STORIES.has(state.pane) ? hidden - state.paneTop : state.paneTop
   const shown = drawn.slice(top, top + room)
   if (hidden > 0 && at + 12 < x + width)
@@ -351,7 +351,7 @@ const drawFoot = (brush: Brush, state: BoardState): void => {
   }
 }
 
-/** Returns the position of the box's content. */
+/** Draws a box, and returns the position of its content. */
 const drawBox = (
   brush: Brush,
   title: string,

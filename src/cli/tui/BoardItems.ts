@@ -1,8 +1,8 @@
 /**
- * BoardItems: computes the lines of the board's list: groups by who must act next, the sorted rows of each group, and
- * folded projects. Pure.
+ * BoardItems: computes the lines of the board's list: groups by who must act next, the sorted rows in each group, and
+ * collapsed projects. Pure.
  *
- * Guarantees: a row that needs the user or has failed is never hidden in a folded project.
+ * Guarantees: a row that needs the user or has failed is never hidden in a collapsed project.
  */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { order } from "../../domain/BoardRow.ts"
@@ -12,7 +12,7 @@ import { nameOf } from "../sessions/Board.ts"
 export type Item =
   | { readonly _tag: "Group"; readonly group: Group; readonly count: number }
   | { readonly _tag: "Row"; readonly row: BoardRow }
-  /** The line for all rows of a folded project in a group. */
+  /** A line that stands for all rows of a collapsed project in one group. */
   | { readonly _tag: "Project"; readonly project: string; readonly count: number }
 
 export const SORTS = ["state", "name", "age", "cost"] as const
@@ -26,20 +26,20 @@ const ORDERS: { readonly [sort in Sort]: (a: BoardRow, b: BoardRow) => number } 
 }
 
 export interface Shape {
-  /** Words that must all occur in the text of a row. */
+  /** Filter text. A row is listed only if its text contains all words of the filter. */
   readonly filter: string
   readonly sort: Sort
   readonly foldedGroups: ReadonlySet<Group>
   readonly foldedProjects: ReadonlySet<string>
 }
 
-/** The labels of a row in the form that the filter matches, such as `+web`. */
+/** A row's labels in the form that the filter matches, such as `+web`. */
 export const labelsOf = ({ labels = [] }: BoardRow): string => labels.map((label) => `+${label}`).join(" ")
 
 const textOf = (row: BoardRow): string =>
   `${nameOf(row)} ${row.kind} ${row.word} ${row.model} ${row.role} ${labelsOf(row)} ${row.says}`.toLowerCase()
 
-/** The items of a group. A folded project is one line, at the position of its first row. */
+/** The lines of one group. A collapsed project is one line, at the position of its first row. */
 const inside = (group: Group, own: ReadonlyArray<BoardRow>, folded: ReadonlySet<string>): ReadonlyArray<Item> => {
   const isOpen = ({ project }: BoardRow) => group === "Needs you" || group === "Failed" || !folded.has(project)
   const told = new Set<string>()

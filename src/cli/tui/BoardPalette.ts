@@ -1,4 +1,4 @@
-/** BoardPalette: the entries of the board's Ctrl+K palette, and the search in them. Pure. */
+/** BoardPalette: the entries of the board's Ctrl+K palette, and the search among them. Pure. */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { isOver } from "../../domain/StatusWords.ts"
 import { nameOf } from "../sessions/Board.ts"
@@ -10,7 +10,9 @@ export interface Entry {
   readonly to:
     | { readonly _tag: "Row"; readonly id: string }
     | { readonly _tag: "Pane"; readonly pane: Pane }
-    /** Acts as if these keys were pressed. A key that ends work must then be pressed a second time. */
+    /**
+     * The entry has the same effect as pressing these keys. If a key ends work, it must then be pressed a second time.
+     */
     | { readonly _tag: "Keys"; readonly keys: ReadonlyArray<string> }
 }
 
@@ -65,8 +67,8 @@ export const entries = (rows: ReadonlyArray<BoardRow>, chosen: BoardRow | undefi
 ]
 
 /**
- * How well typed letters match a text. 0: its beginning; 1: the beginning of a word; 2: anywhere; 3: scattered, in this
- * order. Undefined: no match.
+ * How well typed letters match a text. 0: at its beginning; 1: at the beginning of a word; 2: anywhere; 3: with other
+ * letters in between. Undefined: no match.
  */
 const fitOf = (text: string, letters: string): number | undefined => {
   const at = text.indexOf(letters)

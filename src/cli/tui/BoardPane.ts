@@ -1,9 +1,9 @@
-/** BoardPane: names of the panes that show details of a row, and the types of their contents. */
+/** BoardPane: the names of the panes that show details of a row, and the types of their contents. */
 
 export const PANES = ["why", "conversation", "diff", "output", "tree", "cost", "timeline"] as const
 export type Pane = (typeof PANES)[number]
 
-/** Panes whose newest lines are at the end. Such a pane first shows its end. */
+/** Panes with the newest lines at the end. When such a pane is opened, its end is shown. */
 export const STORIES: ReadonlySet<Pane> = new Set(["why", "conversation", "output", "timeline"])
 
 export interface Shown {
@@ -15,6 +15,6 @@ export interface Shown {
 export interface PaneLine {
   readonly text: string
   readonly look?: "strong" | "bad" | "good" | "you"
-  /** Whether the line is cut instead of wrapped if it is too long. */
+  /** True: the line is cut if it is too long. Otherwise it is wrapped. */
   readonly isCode?: boolean
 }

@@ -1,7 +1,7 @@
 /**
- * BoardPanes: loads the contents of the selected row's panes from the daemon when they are shown.
+ * BoardPanes: loads the contents of the panes for the selected row from the daemon when they are shown.
  *
- * Guarantees: a pane whose contents cannot be loaded says why.
+ * Guarantees: if the contents of a pane cannot be loaded, the pane shows the reason.
  */
 import { Effect, Stream } from "effect"
 import * as Calendar from "../../domain/Calendar.ts"
@@ -52,7 +52,7 @@ const story = Effect.fnUntraced(function* (
   })
 })
 
-/** Kinds of a program's output, and of its start and end. */
+/** Kinds of runes about a program's start, output and end. */
 const OUTPUT: ReadonlyArray<string> = ["run.started", "run.output", "run.notice", "worker.moved"]
 
 const diff = Effect.fnUntraced(function* (client: Client, row: BoardRow, caller: Caller) {
@@ -82,7 +82,7 @@ const tree = Effect.fnUntraced(function* (client: Client, { kind, name }: BoardR
   }))
 })
 
-/** Age in ms of the first day in the cost pane: six days, so that with today the pane shows seven days. */
+/** Age in ms of the first day in the cost pane. It is six days, so that the pane shows seven days including today. */
 const WEEK = 6 * 86_400_000
 
 const cost = Effect.fnUntraced(function* (client: Client, { kind, name, project }: BoardRow, now: number) {
@@ -105,7 +105,7 @@ const timeline = Effect.fnUntraced(function* (client: Client, row: BoardRow, cal
   }))
 })
 
-/** An error is returned as a line. */
+/** The lines of a pane. If loading fails, the error is returned as a line. */
 export const lines = (client: Client, row: BoardRow, pane: Pane, caller: Caller, now: number): Effect.Effect<Lines> => {
   const asked = {
     why: () => why(client, row, caller, now),

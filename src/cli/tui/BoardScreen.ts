@@ -2,8 +2,8 @@
  * `agentd`: shows the board, one live list of agents, sessions, goals and channels of all projects, grouped by who must
  * act next.
  *
- * Guarantees: the board has one subscription and does not poll, so while nothing happens the daemon is not called. It
- * draws at most 30 pages a second, and none if nothing has changed. If the daemon ends, the board says so, and
+ * Guarantees: the board uses one subscription and does not poll, so it does not call the daemon while nothing happens.
+ * At most 30 pages per second are drawn, and none if nothing has changed. If the daemon ends, the board says so, and
  * continues when a daemon is back. The terminal is restored, however the board ends.
  */
 import { Clock, Deferred, Effect, Queue, Stream } from "effect"
@@ -26,11 +26,11 @@ import { plain } from "../render/Output.ts"
 import { worldOf } from "../../config/Places.ts"
 import type { BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
 
-/** Minimum time in ms between two pages that were not caused by a key. */
+/** Minimum time in ms between two pages, unless a key was pressed. */
 const FRAME = 33
-/** Interval at which the ages on the page are updated. */
+/** Interval at which ages on the page are updated. */
 const TICK = "1 second"
-/** Interval between attempts to reach a daemon that does not answer. */
+/** Interval between attempts to reach the daemon while it does not answer. */
 const AGAIN = "1 second"
 
 export interface Options {
@@ -39,13 +39,13 @@ export interface Options {
   readonly notify: boolean
 }
 
-/** Rows that started to need the user. A row with a new call or question counts again. */
+/** Rows that now need the user and did not before. A row with a new call or question also counts. */
 export const startedToWait = (
   before: ReadonlyArray<BoardRow>,
   now: ReadonlyArray<BoardRow>
 ): ReadonlyArray<BoardRow> => {
   const asking = (rows: ReadonlyArray<BoardRow>) => rows.filter(({ word }) => word === "needs you")
-  // each call of an agent has its own id; a session asks under the same id each time, but with another `since`
+  // each call of an agent has its own id; the requests of a session have the same id, but different values of `since`
   const matters = ({ asks, id, kind, since }: BoardRow) =>
     kind === "agent" && asks.length > 0 ? asks : [`${id} ${since}`]
   const known = new Set(asking(before).flatMap(matters))
@@ -63,10 +63,10 @@ const notify = (row: BoardRow) =>
     )
   ).pipe(Effect.timeout("5 seconds"), Effect.ignore)
 
-/** How the user left the board: to quit, or to open a row and come back. */
+/** How the user left the board: to quit, or to open a row and return afterwards. */
 type Left = { readonly _tag: "Quit" } | { readonly _tag: "Open"; readonly row: BoardRow }
 
-/** Returns the message to show. */
+/** Runs an action, and returns the message to show. */
 const doing = Effect.fnUntraced(function* (client: Client, act: Extract<Act, { _tag: "Send" | "Answer" | "Do" }>) {
   const { caller } = yield* Invocation
   switch (act._tag) {
@@ -102,7 +102,7 @@ interface Place {
 
 const dirty = ({ stale }: Place) => Queue.offer(stale, undefined)
 
-/** Size and character set of the page, and the state directory. */
+/** The page's size and character set, and the state directory. */
 const shape = ({ ascii, terminal }: Place) =>
   Effect.map(Invocation, ({ paths }) => ({ ...terminal.size(), ascii, world: worldOf(paths) }))
 
@@ -125,7 +125,7 @@ const told = (place: Place, message: string) =>
 const hear = Effect.fnUntraced(function* (place: Place, news: BoardNews) {
   const { acts, options, state, terminal } = place
   const before = [...state.rows.values()]
-  // rows that needed the user before the board was opened do not ring the bell
+  // do not ring the bell for rows that needed the user before the board was opened
   const isFirst = before.length === 0
   yield* Queue.offerAll(acts, state.hear(news, yield* Clock.currentTimeMillis))
   yield* dirty(place)
@@ -134,7 +134,7 @@ const hear = Effect.fnUntraced(function* (place: Place, news: BoardNews) {
   if (options.notify) yield* Effect.forEach(started, notify, { discard: true })
 })
 
-/** Subscribes to the board's news until the board ends. While the daemon does not answer, the board says so. */
+/** Subscribes to the board until the board ends. While the daemon does not answer, the board says so. */
 const hearing = (place: Place) =>
   Effect.gen(function* () {
     const { paths } = yield* Invocation
@@ -179,7 +179,7 @@ const perform = Effect.fnUntraced(function* (place: Place, act: Act) {
   }
 })
 
-/** Runs the acts one after the other. A failure is shown, and the board continues. */
+/** Runs the acts one after the other. If one fails, the error is shown, and the board continues. */
 const performing = (place: Place) =>
   Queue.take(place.acts).pipe(
     Effect.flatMap((act) =>
@@ -190,7 +190,7 @@ const performing = (place: Place) =>
     Effect.forever
   )
 
-/** After a key, a page is drawn immediately; only news of the daemon is collected. */
+/** Handles keys. After a key, a page is drawn immediately, without waiting for FRAME. */
 const typing = (place: Place) => {
   const { acts, state, terminal } = place
   const keys = new TerminalKeys()

@@ -1,10 +1,10 @@
 /**
- * BoardState: state of the board in the terminal, and its changes by keys. Pure except for its own state: effects
- * outside of it are returned as acts.
+ * BoardState: the state of the board in the terminal, and how keys change it. Pure except for this state: all other
+ * effects are returned as acts.
  *
  * Guarantees: a key acts on the row that is selected when the key is pressed. A key that ends work must be pressed
- * twice, and the first press says what the second does. A call is approved by the hash of the shown call, and keys are
- * ignored just after it appears. A pasted text never acts as keys.
+ * twice; after the first press, a message says what the second will do. A call is approved by the hash of the shown
+ * call, and keys are ignored for a moment after it appears. Pasted text never acts as keys.
  */
 import type { BoardHead, BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
 import { after, order } from "../../domain/BoardRow.ts"
@@ -19,9 +19,9 @@ import type { Input } from "./TerminalKeys.ts"
 /** An effect outside of the board's state, which the caller must run. */
 export type Act =
   | { readonly _tag: "Quit" }
-  /** Attach to the agent, or jump to the session's pane. */
+  /** Attach to the row's agent, or jump to the terminal pane of its session. */
   | { readonly _tag: "Open"; readonly row: BoardRow }
-  /** Load the pane of the selected row. */
+  /** Load a pane for the selected row. */
   | { readonly _tag: "Look"; readonly row: BoardRow; readonly pane: Pane }
   /** Load the whole call with this id. */
   | { readonly _tag: "Ask"; readonly id: string }
@@ -46,27 +46,27 @@ export type Mode = "list" | "filter" | "call" | "deny" | "words" | "send" | "hel
 export interface Call {
   readonly id: string
   readonly asked: AskedCall | undefined
-  /** Why the call cannot be shown. */
+  /** The reason why the call cannot be shown. */
   readonly problem: string | undefined
-  /** Time at which the whole call was shown, in ms since the epoch. */
+  /** Time at which the call was shown in full, in ms since the epoch. */
   readonly shownAt: number
   readonly top: number
-  /** Answers to the earlier questions of the call. */
+  /** Answers to those questions of the call that have already been answered. */
   readonly answers: ReadonlyArray<string>
 }
 
 /**
- * Time in ms after a call appears during which keys are ignored. Otherwise a second press of a key could answer the
- * next call, which appears in the same place.
+ * Time in ms after a call appears during which keys are ignored. Otherwise a key that is pressed twice could answer the
+ * next call, which appears at the same position.
  */
 export const EARLY = 350
 /** Maximum time in ms between the two presses of a key that ends work. */
 export const TWICE = 3_000
-/** Minimum time in ms between two loads of a pane that were not caused by a key. */
+/** Minimum time in ms between two loads of a pane, unless a key was pressed. */
 export const REFRESH = 1_000
-/** Like REFRESH, for the diff pane, whose load reads a whole tree of files. */
+/** Like REFRESH, for the diff pane. It is longer, because loading the pane reads a whole tree of files. */
 const REFRESH_DIFF = 10_000
-/** Time in ms for which a note is shown. */
+/** Time in ms for which a message is shown. */
 export const NOTE = 5_000
 const MAX_INPUT = 4_000
 
@@ -76,7 +76,7 @@ const WORDS_OF: { readonly [key in "r" | "x" | "i"]: string } = {
   i: "interrupt"
 }
 
-/** Number of lines by which each key scrolls a zoomed pane. */
+/** Number of lines by which keys scroll a zoomed pane. */
 const SCROLLS: { readonly [key: string]: number } = {
   j: 1,
   down: 1,
@@ -91,13 +91,13 @@ const SCROLLS: { readonly [key: string]: number } = {
   end: Number.POSITIVE_INFINITY
 }
 
-/** Kinds of rows that the key after `g` selects. */
+/** The kind of rows that each key after `g` selects. */
 const PLACES: { readonly [key: string]: BoardRow["kind"] } = { g: "goal", c: "channel", s: "session", p: "project" }
 
 export class BoardState {
   rows: ReadonlyMap<string, BoardRow> = new Map()
   head: BoardHead | undefined = undefined
-  /** Why the daemon does not answer; `since`: ms since the epoch. */
+  /** The reason why the daemon does not answer, and the time since when, in ms since the epoch. */
   gone: { readonly message: string; readonly since: number } | undefined = undefined
   mode: Mode = "list"
   /** Id of the selected row; empty if no row is selected. */
@@ -111,18 +111,21 @@ export class BoardState {
   call: Call | undefined = undefined
   note: { readonly text: string; readonly at: number } | undefined = undefined
   isLight = false
-  /** Whether the pane covers the whole page. */
+  /** True if the pane covers the whole page. */
   isZoomed = false
-  /** Scroll position of the pane in lines: from the end for panes in STORIES, from the beginning for others. */
+  /**
+   * Scroll position of the pane, in lines. For panes in STORIES it is counted from the end, for other panes from the
+   * beginning.
+   */
   paneTop = 0
-  /** Index of the selected entry of the palette. */
+  /** Index of the selected entry in the palette. */
   goAt = 0
   sort: BoardItems.Sort = "state"
   readonly folded = new Set<Group>()
   readonly foldedProjects = new Set<string>()
   private armed: { readonly key: string; readonly id: string; readonly at: number } | undefined = undefined
   private isPrefix = false
-  /** Whether the selected row has changed since its pane was loaded. */
+  /** True if the selected row has changed after its pane was loaded. */
   private isStale = false
   private lookedAt = 0
   private clicked: { readonly id: string; readonly at: number } | undefined = undefined
@@ -139,7 +142,7 @@ export class BoardState {
     return this.rows.get(this.at)
   }
 
-  /** Ids of the calls that wait for an answer, in the order of their rows. */
+  /** Ids of the calls that wait for an answer, in the order of the rows. */
   get asks(): ReadonlyArray<string> {
     return [...this.rows.values()].toSorted(order).flatMap(({ asks }) => asks)
   }
@@ -148,7 +151,7 @@ export class BoardState {
     this.known = undefined
   }
 
-  /** Selects the first visible row if the selected row is not visible. */
+  /** If the selected row is not visible, selects the first visible row. */
   private settle(): void {
     const rows = this.items.flatMap((item) => (item._tag === "Row" ? [item.row.id] : []))
     if (!rows.includes(this.at)) this.at = rows[0] ?? ""
@@ -166,7 +169,7 @@ export class BoardState {
     return this.tick(now)
   }
 
-  /** Loads the pane again if its row has changed, but not more often than REFRESH. */
+  /** Loads the pane again if its row has changed, but not more often than every REFRESH ms. */
   tick(now: number): ReadonlyArray<Act> {
     if (!this.isStale || now - this.lookedAt < (this.pane === "diff" ? REFRESH_DIFF : REFRESH)) return []
     this.lookedAt = now
@@ -176,13 +179,16 @@ export class BoardState {
     return acts
   }
 
-  /** Records that the daemon does not answer. The last known rows are kept. Repeated calls keep the first `since`. */
+  /**
+   * Records that the daemon does not answer. The last known rows are kept. If it is called again, the first `since` is
+   * kept.
+   */
   lose(message: string, now: number): void {
     if (this.gone === undefined) this.gone = { message, since: now }
     else this.gone = { message, since: this.gone.since }
   }
 
-  /** Begins a new connection, on which the daemon sends all rows again. */
+  /** Prepares for a new connection, on which the daemon sends all rows again. */
   begin(): void {
     this.rows = new Map()
     this.changed()
@@ -196,7 +202,7 @@ export class BoardState {
     if (shown.id === this.at && shown.pane === this.pane) this.shown = shown
   }
 
-  /** Records the loaded call, or the reason why it cannot be shown. */
+  /** Records the call that was loaded, or the reason why it cannot be shown. */
   ask(id: string, asked: AskedCall | string, now: number): void {
     if (this.call?.id !== id) return
     this.call =
@@ -224,7 +230,7 @@ export class BoardState {
     }
   }
 
-  /** Down if `lines` is positive. */
+  /** Scrolls the pane: down if `lines` is positive. */
   scrollPane(lines: number): void {
     this.paneTop = Math.max(0, this.paneTop + (STORIES.has(this.pane) ? -lines : lines))
   }
@@ -315,7 +321,7 @@ export class BoardState {
     return BoardPalette.matching(BoardPalette.entries([...this.rows.values()].toSorted(order), this.row), this.input)
   }
 
-  /** Goes to the selected entry of the palette. */
+  /** Goes to the entry that is selected in the palette. */
   private went(now: number): ReadonlyArray<Act> {
     const entry = this.entries[this.goAt]
     this.mode = "list"
@@ -360,7 +366,7 @@ export class BoardState {
     return this.renewed()
   }
 
-  /** Handles the keys of the pane. Undefined: the key is not a key of the pane. */
+  /** Handles the keys of the pane. Undefined: the pane does not use the key. */
   private reading(key: string): ReadonlyArray<Act> | undefined {
     if (key === "z") {
       this.isZoomed = !this.isZoomed && this.row !== undefined
@@ -574,7 +580,7 @@ export class BoardState {
     }
   }
 
-  /** Answers the current question. After the last question, the call is answered. */
+  /** Answers the current question. With the last question, the call is answered. */
   private chosen(answer: string, now: number): ReadonlyArray<Act> {
     const { call } = this
     if (call?.asked?.questions === undefined || now - call.shownAt < EARLY) return []

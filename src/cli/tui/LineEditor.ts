@@ -1,20 +1,20 @@
 /**
  * LineEditor: edits one line of input, key by key. Pure.
  *
- * Guarantees: the length of the line is bounded. A pasted text, including its line ends, is only inserted: only a key
- * sends the line. The shown text cannot control the terminal.
+ * Guarantees: the length of the line is limited. Pasted text is inserted with its line ends, and does not send the
+ * line: only a key does. The displayed text cannot control the terminal.
  */
 import type { Terminal } from "effect"
 import { displayWidth } from "../render/Width.ts"
 import { Option } from "effect"
 
 export interface Editing {
-  /** The characters of the line, one per entry. */
+  /** The characters of the line, one per array element. */
   readonly text: ReadonlyArray<string>
   readonly cursor: number
   /** Earlier lines, the newest last. */
   readonly history: ReadonlyArray<string>
-  /** Index of the shown history entry; `history.length`: no entry is shown. */
+  /** Index of the history entry in the line; `history.length` if the line is not from the history. */
   readonly at: number
   readonly pasting: boolean
 }
@@ -101,10 +101,10 @@ export const press = (editing: Editing, { input, key }: Terminal.UserInput): Pre
   return key.ctrl || key.meta || /^\p{Cc}/u.test(typed) ? edit(editing) : edit(insert(editing, typed))
 }
 
-/** The visible form of a character: a line end becomes ⏎, another invisible character becomes a dot. */
+/** The displayed form of a character: a line end is shown as ⏎, any other invisible character as a dot. */
 const visible = (char: string): string => (char === "\n" ? "⏎" : char.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u, "·"))
 
-/** The part of the line around the cursor that fits into `columns`, and the cursor's column in it. */
+/** The part of the line around the cursor that fits into `columns`, and the cursor's position in it. */
 export const shown = (
   { cursor, text }: Editing,
   columns: number

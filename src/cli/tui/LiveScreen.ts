@@ -1,9 +1,9 @@
 /**
- * LiveScreen: prints lines that scroll by, with an input line below them.
+ * LiveScreen: prints lines that scroll up, with an input line below them.
  *
- * Guarantees: printed lines stay complete in the terminal's own history. Below them, at most two rows are redrawn: the
- * unfinished line of an answer, and the prompt. Both are cut to the width so that they never wrap, and are removed at
- * the end.
+ * Guarantees: all printed lines stay in the terminal's own history. Below them, at most two rows are redrawn: the
+ * unfinished line of an answer, and the prompt. Both are cut to the terminal's width, so that they never wrap, and are
+ * removed at the end.
  */
 import { Effect, Ref, type Scope, Terminal } from "effect"
 import { displayWidth } from "../render/Width.ts"
@@ -12,7 +12,7 @@ import { type Editing, shown } from "./LineEditor.ts"
 import { cut, paint } from "../render/Output.ts"
 import { through } from "../render/TerminalDoor.ts"
 
-/** Turns on bracketed paste: pasted text arrives with marks, so that its line ends do not send the line. */
+/** Turns on bracketed paste. Pasted text then arrives between marks, so that its line ends do not send the line. */
 const ENTER = "\u001b[?2004h"
 const LEAVE = "\u001b[?2004l"
 const UP = "\u001b[1A"
@@ -25,7 +25,7 @@ export interface Shown {
   readonly columns: number
 }
 
-/** The end of a text, as much as fits into `columns`. The end is shown because new text appears there. */
+/** The last part of a text that fits into `columns`, because new text appears at the end. */
 export const tailOf = (text: string, columns: number): string => {
   if (displayWidth(text) <= columns) return text
   const chars = Array.from(text.slice(-4 * columns))
@@ -36,8 +36,8 @@ export const tailOf = (text: string, columns: number): string => {
 }
 
 /**
- * The output that prints lines and redraws the rows below them. `before`: whether a partial row is above the prompt,
- * and must be replaced.
+ * The terminal output that prints lines and redraws the rows below them. `before`: true if an unfinished line is above
+ * the prompt and must be replaced.
  */
 export const compose = (lines: ReadonlyArray<string>, now: Shown, prompt: string, before: boolean): string => {
   const width = Math.max(10, now.columns - 1)
@@ -84,7 +84,7 @@ export const make = Effect.fnUntraced(function* (
     )
   yield* Effect.acquireRelease(write(ENTER), () =>
     Effect.flatMap(Ref.get(state), ({ partial }) =>
-      // remove the prompt, but keep the printed part of an unfinished answer
+      // remove the prompt, but keep the part of an unfinished answer that was printed
       write(`\r${partial === "" ? "" : UP}${REST}${partial === "" ? "" : `${through(partial, false)}\r\n`}${LEAVE}`)
     )
   )

@@ -1,8 +1,8 @@
 /**
- * RawTerminal: uses this terminal as a page: input arrives unprocessed, and only the differences between pages are
+ * RawTerminal: uses this terminal to show pages. Input arrives unprocessed, and only the differences between pages are
  * drawn.
  *
- * Guarantees: the terminal is restored when the scope closes, for any reason.
+ * Guarantees: the terminal is restored when the scope closes, whatever the reason.
  */
 import { Effect, Queue, type Scope, Stream } from "effect"
 import { ascii } from "../render/Ascii.ts"
@@ -10,19 +10,23 @@ import { asciiOnly } from "../render/Locale.ts"
 import { type Cells, difference } from "./TerminalCells.ts"
 
 /**
- * Turns on the alternate screen and marks for clicks and pastes, hides the cursor, and asks for the background colour.
+ * Switches to the alternate screen, turns on marks for clicks and pastes, hides the cursor, and asks for the background
+ * colour.
  */
 const ENTER = "\u001b[?1049h\u001b[?25l\u001b[?1000h\u001b[?1006h\u001b[?2004h\u001b[2J\u001b]11;?\u0007"
 const LEAVE = "\u001b[0m\u001b[?2004l\u001b[?1006l\u001b[?1000l\u001b[?25h\u001b[?1049l"
-/** Maximum number of unread input chunks. If there are more, the oldest are discarded. No user types faster. */
+/**
+ * Maximum number of input chunks that have not been read. If there are more, the oldest are discarded, but no user
+ * types so fast.
+ */
 const MOST = 1_000
 
-/** Size of the terminal, with defaults because some terminals do not report it. */
+/** Size of the terminal, with default values because some terminals do not report their size. */
 const size = () => ({ columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 })
 
 export interface RawTerminal {
   readonly size: () => { readonly columns: number; readonly rows: number }
-  /** Chunks of input as the terminal sends them. */
+  /** Input in chunks, as the terminal sends it. */
   readonly typed: Stream.Stream<string>
   readonly resized: Stream.Stream<void>
   readonly draw: (page: Cells) => Effect.Effect<void>

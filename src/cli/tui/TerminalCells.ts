@@ -1,15 +1,15 @@
 /**
- * TerminalCells: a page of a terminal as a grid of cells, and the output that turns one page into another. Knows
- * nothing of agents. Pure except for the page that is drawn on.
+ * TerminalCells: a page of a terminal as a grid of cells, and the output that changes one page into another.
+ * Independent of agents. Pure except for the page on which is drawn.
  *
- * Guarantees: a wide character is never cut in half. No control character reaches the terminal. Cells that do not
- * differ are not written.
+ * Guarantees: a wide character is never cut in half. No control character reaches the terminal. Unchanged cells are not
+ * written.
  */
 import { displayWidth } from "../render/Width.ts"
 import { plain } from "../render/Output.ts"
 
 export interface Style {
-  /** Index in the terminal's 256 colours. */
+  /** Index of the foreground colour among the terminal's 256 colours. */
   readonly fg?: number
   readonly bg?: number
   readonly bold?: boolean
@@ -18,7 +18,10 @@ export interface Style {
 
 const ASCII = /^[\x20-\x7e]*$/
 
-/** Splits a text into graphemes with their widths. Recent results are cached, because this is the slowest step. */
+/**
+ * Splits a text into graphemes with their widths. Recent results are cached, because this is the slowest step of
+ * drawing.
+ */
 const cluster = (() => {
   const known = new Map<string, ReadonlyArray<readonly [text: string, width: number]>>()
   let segmenter: Intl.Segmenter | undefined
@@ -89,7 +92,7 @@ const codeOf = ({ bg, bold, fg, under }: Style): string =>
 export class Cells {
   readonly columns: number
   readonly rows: number
-  /** The characters of all cells, row by row. The cell to the right of a wide character has "". */
+  /** The characters of all cells, row by row. The cell to the right of a wide character contains "". */
   readonly text: Array<string>
   readonly style: Array<string>
 
@@ -100,7 +103,7 @@ export class Cells {
     this.style = Array.from({ length: columns * rows }, () => BLANK)
   }
 
-  /** Writes as much of the text as fits; returns the column after the written text. */
+  /** Writes as much of a text as fits, and returns the column after it. */
   put(x: number, y: number, text: string, style: Style = {}, room = this.columns - x): number {
     if (y < 0 || y >= this.rows) return x
     const code = codeOf(style)
@@ -122,13 +125,13 @@ export class Cells {
     return at
   }
 
-  /** Blanks the other half of a wide character if one half is overwritten. */
+  /** If one half of a wide character is overwritten, blanks the other half. */
   private part(cell: number): void {
     if (this.text[cell] === "") this.text[cell - 1] = " "
     if (this.text[cell + 1] === "") this.text[cell + 1] = " "
   }
 
-  /** Writes a text so that it ends before the column `end`. */
+  /** Writes a text right-aligned, so that it ends before the column `end`. */
   right(end: number, y: number, text: string, style: Style = {}): void {
     this.put(end - displayWidth(text), y, text, style)
   }
@@ -148,12 +151,15 @@ export class Cells {
   }
 }
 
-/** Begins synchronized output, with which the terminal shows the whole page at once. */
+/** Begins synchronized output, which makes the terminal show the whole page at once. */
 const BEGIN = "\u001b[?2026h"
 /** Resets the style, and ends synchronized output. */
 const END = "\u001b[0m\u001b[?2026l"
 
-/** The output that turns `shown` into `now`: the whole page if the sizes differ, empty if the pages are equal. */
+/**
+ * The output that changes the page `shown` into `now`: the whole page if their sizes differ, or nothing if they are
+ * equal.
+ */
 export const difference = (shown: Cells | undefined, now: Cells): string => {
   const isFresh = shown === undefined || shown.columns !== now.columns || shown.rows !== now.rows
   let out = ""
@@ -169,7 +175,8 @@ export const difference = (shown: Cells | undefined, now: Cells): string => {
     style = code
     out += one
     next = at + (now.text[at + 1] === "" ? 2 : 1)
-    // after the last column, the cursor's position differs between terminals, so the next write moves it explicitly
+    // after a write to the last column, terminals differ in the cursor's position, so the next write moves the cursor
+    // first
     if (next % now.columns === 0) next = -1
   }
   return out === "" ? "" : `${BEGIN}${isFresh ? "\u001b[2J" : ""}${out}${END}`

@@ -1,14 +1,14 @@
 /**
  * TerminalKeys: decodes the bytes that a terminal sends into keys, clicks and pasted text. Pure.
  *
- * Guarantees: a paste is text and never keys, however it is split into chunks. If terminals send different sequences
- * for a key, the result is the same key. Unknown sequences are ignored.
+ * Guarantees: pasted text is never decoded as keys, however it is split into chunks. If terminals send different
+ * sequences for the same key, the result is the same. Unknown sequences are ignored.
  */
 
 export type Input =
   | { readonly _tag: "Key"; readonly key: string }
   | { readonly _tag: "Paste"; readonly text: string }
-  /** A click at column `x` and row `y`, counted from 0. */
+  /** A click at column `x` and row `y`, both counted from 0. */
   | { readonly _tag: "Click"; readonly x: number; readonly y: number }
   | { readonly _tag: "Wheel"; readonly lines: number; readonly x: number; readonly y: number }
   | { readonly _tag: "Background"; readonly isLight: boolean }
@@ -52,7 +52,7 @@ const COLOUR =
 const SEQUENCE = /^\u001b(?:\[[0-9;<?]{0,20}[A-Za-z~]|O[A-Za-z])/
 const PASTE = "\u001b[200~"
 const PASTED = "\u001b[201~"
-/** Maximum length of a paste in characters. There is a limit because the end marker might never arrive. */
+/** Maximum length of pasted text in characters. It is limited because the end mark might never arrive. */
 const MAX_PASTE = 65_536
 
 const mouseOf = ([, button, x, y, kind]: RegExpExecArray): Input | undefined => {
@@ -82,7 +82,7 @@ const one = (text: string): { readonly took: number; readonly input?: Input | un
   return { took: character.length, input: key === undefined ? undefined : { _tag: "Key", key } }
 }
 
-/** A paste can be split between chunks anywhere. */
+/** Decodes input chunk by chunk. Pasted text can be split between chunks at any position. */
 export class TerminalKeys {
   private paste: string | undefined = undefined
 
@@ -94,7 +94,7 @@ export class TerminalKeys {
         const whole = this.paste + rest
         const end = whole.indexOf(PASTED)
         if (end < 0) {
-          // keep enough characters to recognize an end marker that is split between two chunks
+          // keep enough characters to recognize an end mark that is split between two chunks
           this.paste = whole.length <= MAX_PASTE ? whole : whole.slice(0, MAX_PASTE) + whole.slice(1 - PASTED.length)
           return inputs
         }
