@@ -19,7 +19,7 @@ const lookup = <V>(map: HashMap.HashMap<string, V>, key: string): V | undefined 
   Option.getOrUndefined(HashMap.get(map, key))
 
 interface Turns {
-  /** By TurnActor: the newest turn, and whether that turn is still active. */
+  /** For each TurnActor: the newest turn, and whether that turn is still active. */
   readonly newest: HashMap.HashMap<
     string,
     { readonly turnId: string; readonly agent: string; readonly active: boolean }
@@ -136,7 +136,7 @@ export const tools: Checker<Tools> = {
   }
 }
 
-/** By worker: the current run, if it is starting or alive. */
+/** For each worker: the current run, if it is starting or alive. */
 type Runs = HashMap.HashMap<string, string>
 
 const readRun = reader(workerKinds)
@@ -188,7 +188,7 @@ export const runs: Checker<Runs> = {
   }
 }
 
-/** By channel: the seat that has the floor. */
+/** For each channel: the seat that has the floor. */
 type Floors = HashMap.HashMap<string, string>
 
 const readSeat = reader(seatKinds)
@@ -216,7 +216,7 @@ interface Owned {
   readonly ended: "completed" | "failed" | null
 }
 
-/** By plan and task: the task's owner, and how the task ended. */
+/** For each plan and task: the task's owner, and how the task ended. */
 type Tasks = HashMap.HashMap<string, HashMap.HashMap<string, Owned>>
 
 const taskRunes = {

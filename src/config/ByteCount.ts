@@ -1,5 +1,5 @@
 /**
- * ByteCount: formats a number of bytes for people. Pure, and without imports, because the quick entry of the CLI loads
+ * ByteCount: formats a number of bytes for users. Pure, and without imports, because the quick entry of the CLI loads
  * it.
  */
 

@@ -6,7 +6,7 @@ import type { BackendConfig } from "./BackendConfig.ts"
 
 /**
  * True if a run with one backend can continue a conversation of the other, because both store conversations in the same
- * way.
+ * location.
  */
 export const sharesMemory = (one: BackendConfig, other: BackendConfig): boolean => {
   if (one.type === "claude" && other.type === "claude")

@@ -1,8 +1,8 @@
 /**
- * Fields: building blocks for config schemas: texts, numbers and names with limits. Each has a description, which
+ * Fields: building blocks for config schemas: strings, numbers and names with limits. Each has a description, which
  * editors, error messages and docs show.
  *
- * Guarantees: no text contains a NUL byte. Every number has a limit. A pattern is part of the JSON Schema (flag `u`).
+ * Guarantees: no string contains a NUL byte. Every number has a limit. A pattern is part of the JSON Schema (flag `u`).
  */
 import { Effect, Schema } from "effect"
 

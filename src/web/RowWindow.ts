@@ -19,7 +19,7 @@ export interface Placed {
 
 export class RowWindow<Row extends Placed> {
   readonly rows = new Map<number, Row>()
-  /** By block: the end position of the rows that were requested. The last block grows as rows are added. */
+  /** For each block: the end position of the rows that were requested. The last block grows as rows are added. */
   private readonly asked = new Map<number, number>()
   private readonly under = new Set<number>()
   private sight: readonly [first: number, last: number] = [0, 0]

@@ -1,5 +1,5 @@
 /**
- * ApiDescriptions: texts for the OpenAPI description: one line for each verb, and one for each field name. If a field's
+ * ApiDescriptions: wording for the OpenAPI description: one line for each verb, and one for each field name. If a field's
  * schema has its own description, that one is used instead.
  *
  * Guarantees: a test fails if the text for a verb or for one of its fields is missing, or if a text is not used.

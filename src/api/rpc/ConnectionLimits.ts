@@ -54,10 +54,11 @@ interface Bounds {
 export class ConnectionRooms {
   private readonly bounds: Bounds
   /**
-   * By connection: the time since which the client has owed a complete line, the first one or one that it has begun.
+   * For each connection: the time since which the client has owed a complete line, the first one or one that it has
+   * begun.
    */
   private readonly since = new Map<Socket, number>()
-  /** By owner: the time until which the owner's lines so far would have taken at the allowed rate. */
+  /** For each owner: the time by which the owner's lines so far would have been sent at the allowed rate. */
   private readonly paces = new Map<string, number>()
 
   constructor(bounds: Bounds) {

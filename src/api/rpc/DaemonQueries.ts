@@ -165,7 +165,7 @@ export const gathered = Effect.fnUntraced(function* (closed: boolean) {
 
 const everybody: Caller = { by: "agentd", config: null }
 
-/** Only those parts of the data in `gathered` that have changed. */
+/** Reads only those parts of the data in `gathered` that have changed. */
 export const someOf = Effect.fnUntraced(function* (
   parts: BoardSections.Parts
 ): Effect.fn.Return<BoardSections.News, never, Needs> {
@@ -290,7 +290,7 @@ const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: s
   const gone = yield* Effect.forEach(runes, (rune) =>
     one(rune.eventId).pipe(
       Effect.as([rune]),
-      // a rune cannot be erased if its texts are part of a state
+      // a rune cannot be erased if its text is part of a state
       Effect.catchTag("RuneRefused", () => Effect.succeed([]))
     )
   )

@@ -305,7 +305,7 @@ const daemon = [
       payload: input({
         eventId: Schema.Int,
         caller: Bounds.caller,
-        /** True: also erases runes of the same stream that contain the same texts. */
+        /** True: also erases runes of the same stream that contain the same text. */
         also: Schema.optionalKey(Schema.Boolean)
       }),
       success: Erasable,

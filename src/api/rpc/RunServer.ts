@@ -18,7 +18,7 @@ import { Limits } from "../../board/Limits.ts"
 import { AgentApi } from "./Protocol.ts"
 import { limited, runRooms } from "./ConnectionLimits.ts"
 
-/** By connection: the run that owns the socket. */
+/** For each connection: the run that owns the socket. */
 class Origins {
   private readonly runs = new WeakMap<Socket, string>()
 

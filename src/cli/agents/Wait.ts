@@ -45,8 +45,8 @@ const MET: { readonly [aim in Aim]: ReadonlyArray<Word> } = {
 const homeOf = ({ project }: BoardRow): string => project
 
 /**
- * By kind: a status that items of this kind never reach. A sub-agent is an exception: it is done when its parent has
- * ended it.
+ * For each kind: a status that items of this kind never reach. A sub-agent is an exception: it is done when its parent
+ * has ended it.
  */
 const NEVER: { readonly [kind in BoardRow["kind"]]?: Aim } = { agent: "done", channel: "failed", project: "failed" }
 

@@ -1,8 +1,8 @@
 /**
- * `agentd erase RUNE`: erases the texts of a rune that should not be in the log.
+ * `agentd erase RUNE`: erases text in a rune that should not be in the log.
  *
  * Guarantees: before the question, everything that would be erased is listed. Without a terminal, nothing is erased
- * unless --yes was passed. Neither the question nor the result repeats the erased texts.
+ * unless --yes was passed. Neither the question nor the result repeats the erased text.
  */
 import { Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"

@@ -3,7 +3,7 @@
  * and answers to calls and plans. Pure except for its memory of open items.
  *
  * Guarantees: messages from agents and from agentd itself are left out. Each request is one row, with a status word.
- * The length of texts and the number of stored items are limited.
+ * The length of the text and the number of stored items are limited.
  */
 import { OWN } from "../../agents/machines/ToolResult.ts"
 import { agentOf, ConversationView, type Item, textOf } from "../../board/ConversationView.ts"
@@ -79,10 +79,12 @@ export class HistoryView {
   private readonly rowsByKey = new Map<string, Mutable>()
   private readonly most: number
   private readonly views = new Recent<ConversationView>()
-  /** By turn: ids of the messages that the turn answers. */
+  /** For each turn: ids of the messages that the turn answers. */
   private readonly carried = new Recent<ReadonlyArray<string>>()
   private readonly calls = new Recent<{ readonly text: string; readonly turn: string }>()
-  /** By turn that has a call result: the number of expired calls, and whether any other call was answered or ran. */
+  /**
+   * For each turn that has a call result: the number of expired calls, and whether any other call was answered or ran.
+   */
   private readonly turns = new Recent<{ expired: number; ran: boolean }>()
 
   /** `most`: maximum number of rows. If there are more, the oldest rows are discarded. */

@@ -36,7 +36,7 @@ interface Described {
   readonly metavar?: string
 }
 
-/** The syntax of an argument in the command line. */
+/** The syntax of an argument on the command line. */
 export type Shape = Described &
   (
     | { readonly kind: "word" | "text"; readonly default?: "" }

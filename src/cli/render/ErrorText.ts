@@ -27,7 +27,9 @@ export const exitCodes: { readonly [tag: string]: number } = {
   ConfigError: ExitCode.config
 }
 
-/** By exit code: the machine-readable codes for errors of the CLI itself. Errors with other exit codes have none. */
+/**
+ * For each exit code: the machine-readable codes for errors of the CLI itself. Errors with other exit codes have none.
+ */
 const codesByExit: { readonly [exitCode: number]: RefusalCode } = {
   [ExitCode.usage]: "invalid",
   [ExitCode.notRunning]: "unavailable",

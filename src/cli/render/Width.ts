@@ -2,7 +2,7 @@
  * Width: computes the number of terminal cells that a text occupies. The result is the same as that of `displayWidth`
  * in `effect/cli/CliOutput`; a test compares the two.
  *
- * In almost all texts each character occupies one cell, so the width is the length. `Intl.Segmenter` is then not used,
+ * In almost all text each character occupies one cell, so the width is the length. `Intl.Segmenter` is then not used,
  * because its first use costs 5 ms and 6 MB.
  */
 // oxlint-disable-next-line no-control-regex

@@ -1,6 +1,6 @@
 /**
  * AttachView: turns the items of an agent's conversation into lines for a terminal. Pure except for its memory of
- * unfinished texts and calls.
+ * unfinished text and calls.
  *
  * Guarantees: the number of lines per item and their length are limited. No line can control the terminal.
  */
