@@ -22,7 +22,7 @@ export interface Grant {
   readonly right: Right
   readonly label: string
   readonly by: string
-  /** When the right was granted, ms since the epoch. */
+  /** Time at which the right was granted, in ms since the epoch. */
   readonly since: number
   /** SHA-256 hash of a program's token. Empty for a page, which has no token. */
   readonly hash: string
@@ -56,7 +56,7 @@ export const fold: StreamFold<Grants> = {
 
 /** Maximum number of grants, for programs and pages together. */
 const MAX_GRANTS = 100
-/** Lifetime of an invitation, ms. */
+/** Time for which an invitation is valid, in ms. */
 export const INVITED = 120_000
 /** Maximum number of open invitations; the oldest is dropped first. */
 const MAX_INVITED = 20
@@ -91,7 +91,7 @@ export interface Granted extends Wanted {
   readonly token: string
 }
 
-/** A page that has been granted its right. Its key is sent to it once, encrypted with the code. */
+/** A page that has received its access right. Its key is sent to it once, encrypted with the code of its link. */
 export interface Claimed extends Wanted {
   readonly id: string
   readonly code: string

@@ -17,7 +17,7 @@ DaemonNode.forget(process.env)
 
 /** Exit code of an interrupted program: 130 for a verb, and 0 for a daemon, for which an interrupt is a normal end. */
 let interrupted = 130
-/** Exit code of the program that ran in place of this one. */
+/** Exit code of the program that `agentd run` ran in place of this one. */
 let ended: number | undefined
 
 /**
@@ -62,7 +62,7 @@ const entry = Layer.succeed(Entry)({
     )
 })
 
-// child processes get the original value of TZ
+// child processes must get the original value of TZ
 settle(process.env)
 
 // when `head` ends in `agentd log -f | head`, standard output fails: that is not an error

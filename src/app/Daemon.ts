@@ -330,7 +330,7 @@ const endUnwanted = Effect.fnUntraced(function* (store: string) {
   yield* agents.recovered
   yield* end
   yield* (yield* Keeper).settled.open
-  // a run that its worker could not adopt within this time belongs to no agent
+  // a run that its worker could not take over within this time belongs to no agent
   yield* Effect.sleep("1 minute")
   yield* end
 })

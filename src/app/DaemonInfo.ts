@@ -49,7 +49,7 @@ export interface Facts {
   readonly command: ReadonlyArray<string>
   /** Start time of the daemon, ms since the epoch. */
   readonly startedAt: number
-  /** The environment that runs inherit. */
+  /** The environment variables that runs inherit. */
   readonly environment: { readonly [name: string]: string | undefined }
   /** The root of the supervision tree; undefined until it exists. */
   readonly root: () => Pick<Supervisor, "inspect"> | undefined
@@ -71,7 +71,7 @@ const supervision = Effect.gen(function* () {
     : ({ by: "detached", unit: null, restsOn: "its standard input is no terminal" } as const)
 })
 
-/** Name of the daemon's systemd unit: `…/agentd.service` */
+/** Name of the daemon's systemd unit, such as `…/agentd.service` */
 const ownUnit = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const groups = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/cgroup"), () => "")

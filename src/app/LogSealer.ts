@@ -97,7 +97,7 @@ export const forgetting = (keep: Kept, storeBytes: number) =>
   })
 
 export interface Options {
-  /** The longest time that any project keeps prompts; undefined: no limit. */
+  /** The longest time for which any project keeps prompts; undefined if no project limits it. */
   readonly prompts: Effect.Effect<Duration.Duration | undefined, never, Agents>
   /** How much of the log is kept; undefined if the whole log is kept. */
   readonly log: Kept | undefined

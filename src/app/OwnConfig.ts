@@ -50,7 +50,7 @@ export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
       .watch(dirname(place.userConfig))
       .pipe(Stream.filter(({ path }) => basename(path) === basename(place.userConfig)))
     return yield* Stream.merge(Stream.succeed(undefined), changes).pipe(
-      // editors write a file in several steps
+      // wait for a moment, because editors write a file in several steps
       Stream.debounce("200 millis"),
       Stream.runForEach(() => again),
       Effect.catchDefect((defect) => Effect.fail(defect)),

@@ -120,7 +120,7 @@ export interface Platform {
   /** All notification channels except mail. */
   readonly channels: Layer.Layer<never, never, Redact>
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
-  /** Completes when the store is no longer at its path. */
+  /** Completes with an error when the store is no longer at its path. */
   readonly lost: Effect.Effect<StorageError>
   readonly pid: number
   /** True if a service manager stops the daemon and can start it again. Runs then continue for the next daemon. */

@@ -66,7 +66,7 @@ export interface Made extends About {
   readonly items: number
 }
 
-/** Number of attempts when a file changes while it is being read. */
+/** Maximum number of attempts at a backup if files change while they are being read. */
 const TRIES = 3
 const PIECE = 1 << 20
 

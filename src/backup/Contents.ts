@@ -8,7 +8,7 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 
 export const STORE = "runes.db"
-/** The first entry: facts about the backup. */
+/** The first entry of a backup: facts such as its time. */
 export const ABOUT = "agentd-backup.json"
 /** The last entry: lists every other entry with its hash. A backup without this entry is truncated. */
 export const LIST = "agentd-contents.json"

@@ -24,9 +24,9 @@ const MAX_JSON = 64 * 1024 * 1024
 const Journal = Schema.Struct({
   /** Name of the folder in the state directory to which the previous store is moved. */
   aside: Schema.String,
-  /** Names of the previous store's files. */
+  /** File names of the previous store. */
   olds: Schema.Array(Schema.String),
-  /** Names of the backup's files. */
+  /** File names of the restored store. */
   news: Schema.Array(Schema.String)
 })
 
@@ -196,7 +196,7 @@ const move = (state: string, aside: string): string | undefined => {
   for (const name of news) fs.renameSync(join(stage, name), join(state, name))
   if (olds.length > 0) syncFolder(join(state, aside))
   syncFolder(state)
-  // from here on the restore is complete
+  // when this file has been removed, the restore is complete
   fs.rmSync(join(state, JOURNAL))
   syncFolder(state)
   return olds.length > 0 ? join(state, aside) : undefined

@@ -84,7 +84,7 @@ class Source {
     this.pieces = stream[Symbol.asyncIterator]()
   }
 
-  /** Reads at least one byte and at most `most`. */
+  /** Reads at least one byte and at most `most` bytes. */
   async some(most: number): Promise<Uint8Array> {
     while (this.rest.length === 0) {
       const next = await this.pieces.next()

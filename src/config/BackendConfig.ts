@@ -50,7 +50,7 @@ const process = {
 
 const BaseUrl = Schema.String.check(matching(/^https?:\/\/[^\s]+$/u, "must be a URL such as https://api.example.org"))
 
-/** Where a provider's key is stored. The agent never sees it. */
+/** Settings for where a provider's key is stored. The agent never sees the key. */
 const key = {
   baseUrl: optional(BaseUrl, "URL of the API. Default: the provider's own."),
   keyEnv: optional(

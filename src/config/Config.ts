@@ -109,7 +109,7 @@ export const HttpConfig = Schema.Struct({
 })
 export type HttpConfig = typeof HttpConfig.Type
 
-/** The port to listen on; undefined if no port was requested. */
+/** The port on which to listen; undefined if the config enables no port. */
 export const portOf = ({ enabled, port }: Pick<HttpConfig, "enabled" | "port">, uid: number): number | undefined =>
   (enabled ?? port !== undefined) ? (port ?? FIRST_PORT + (uid % PORTS)) : undefined
 
@@ -202,7 +202,7 @@ const unknownAgents = (rooms: Rooms) =>
     .slice(0, MAX_PROBLEMS)
     .map(({ name, path }) => ({ path, issue: nobody(name, rooms) }))
 
-/** The schema of `agentd.jsonc` in a project's root. */
+/** The schema of `agentd.jsonc` in the root folder of a project. */
 export const Config = Schema.Struct({
   $schema: Schema$,
   name: optional(Name, "Name of the project. Default: made from the name of its folder."),

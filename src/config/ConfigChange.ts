@@ -11,7 +11,7 @@ import type { Project } from "./ConfigFile.ts"
 
 /** A single difference between two configs, as a sentence. */
 export const Consequence = Schema.Struct({
-  /** True if the new value allows more than before: another program, another key, fewer approvals. */
+  /** True if the new value allows more than before: for example another program, another key, or fewer approvals. */
   dangerous: Schema.Boolean,
   text: Schema.String
 })
@@ -164,7 +164,7 @@ const born = (name: string, agent: AgentConfig): Consequence => {
   }
 }
 
-/** The fields of a project that come from its file, without the agents. */
+/** The project's settings in its config file, without the agents. */
 const said = ({ agents: _agents, id: _id, path: _path, root: _root, $schema: _schema, ...rest }: Project) => rest
 
 /** All consequences of a change, the dangerous ones first. If no config was in force before, all agents are new. */
@@ -182,7 +182,7 @@ export const consequencesOf = (before: Project | undefined, after: Project): Rea
   return [...all.filter(({ dangerous }) => dangerous), ...all.filter(({ dangerous }) => !dangerous)]
 }
 
-/** Number of unchanged lines around a change. */
+/** Number of unchanged lines to show before and after a change. */
 const CONTEXT = 3
 /**
  * Maximum number of changed lines that are compared exactly. Beyond this limit, some unchanged lines are shown as

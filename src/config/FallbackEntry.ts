@@ -53,7 +53,9 @@ const filledAgent = (agent: unknown): unknown => {
   }
 }
 
-/** Replaces all fallback entries of the file by complete backends. Values of an unexpected form are left unchanged. */
+/**
+ * Replaces all fallback entries of a config file by complete backends. Values of an unexpected type are not changed.
+ */
 export const filled = (file: unknown): unknown => {
   if (!isObject(file) || !isObject(file["agents"])) return file
   const agents = Object.entries(file["agents"]).map(([name, agent]) => [name, filledAgent(agent)] as const)
@@ -66,7 +68,10 @@ export const filled = (file: unknown): unknown => {
  */
 export const ownField = (field: string): string => field.replace(/^(agents\..+)\.fallback\[\d{1,4}\]/u, "$1.backend")
 
-/** For editors: a backend's schema without `type`, with all fields optional and without defaults. */
+/**
+ * The schema of an entry without `type`, for editors: a backend's schema in which all fields are optional and have no
+ * defaults.
+ */
 const part = ({ properties = {}, ...rest }: Shape): Shape => {
   const { type: _, ...fields } = properties
   const open = Object.entries(fields).map(([name, { default: _own, ...shape }]) => [name, shape] as const)

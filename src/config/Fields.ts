@@ -29,7 +29,7 @@ export const optional = <S extends Schema.Top>(schema: S, description: string) =
 /** Patterns need the flag `u` to become part of the JSON Schema. */
 export const matching = (pattern: RegExp, message: string) => Schema.isPattern(pattern, { message })
 
-/** Text without a NUL byte, which would end an argument or a path in the kernel. */
+/** Text without NUL bytes, because the kernel would end an argument or a path at a NUL byte. */
 // oxlint-disable-next-line no-control-regex
 export const Text = Schema.String.check(matching(/^[^\u0000]*$/u, "must not contain a NUL byte"))
 // One pattern for both rules, because a second check would lose the description. Matching is linear: the look-ahead

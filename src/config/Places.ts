@@ -38,7 +38,7 @@ export const placesOf = ({ home, runtime, stateHome }: Environment, chosen: stri
   return { state, defaultState, sockets, socket: NodePath.join(sockets, "control.sock") }
 }
 
-/** Paths where a project's config can be, from this folder upward, the nearest first. */
+/** Possible paths of a project's config: in this folder and in each of its parents, the nearest first. */
 export const configsFrom = (folder: string): ReadonlyArray<string> => {
   const found: Array<string> = []
   for (let at = NodePath.resolve(folder); ; at = NodePath.dirname(at)) {

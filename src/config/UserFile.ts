@@ -16,7 +16,7 @@ export interface Place {
 }
 
 export interface Look {
-  /** The config in force. */
+  /** The user's config that is in force. */
   readonly config: UserConfig
   /** The text of the file; undefined if the file cannot be used. */
   readonly text: string | undefined

@@ -33,7 +33,7 @@ export const handed = (environment: Environment, pid: number): Handed => {
   return Map.groupBy(descriptors, (descriptor) => names[descriptor - FIRST] || `unknown-${descriptor - FIRST}`)
 }
 
-/** The path that a socket is bound to, from the kernel's table of unix sockets. Pure. */
+/** The path to which a socket is bound, from the kernel's table of unix sockets. Pure. */
 export const boundTo = (inode: string, table: string): string | undefined =>
   table
     .split("\n")
@@ -42,7 +42,7 @@ export const boundTo = (inode: string, table: string): string | undefined =>
     ?.slice(7)
     .join(" ")
 
-/** The port that a socket is bound to, from one of the kernel's tables of TCP sockets. Pure. */
+/** The port to which a socket is bound, from one of the kernel's tables of TCP sockets. Pure. */
 export const portIn = (inode: string, table: string): number | undefined => {
   const row = table
     .split("\n")
@@ -67,7 +67,7 @@ const seen = <A>(descriptor: number, table: string, look: (inode: string, table:
 
 export const pathOf = (descriptor: number): string | undefined => seen(descriptor, "unix", boundTo)
 
-/** The loopback address and the port that the descriptor's socket is bound to. */
+/** The loopback address and the port to which a descriptor's socket is bound. */
 export const portOf = (descriptor: number): { readonly host: string; readonly port: number } | undefined => {
   const [four, six] = [seen(descriptor, "tcp", portIn), seen(descriptor, "tcp6", portIn)]
   if (four !== undefined) return { host: "127.0.0.1", port: four }

@@ -27,7 +27,7 @@ export const commandOf = ([node = "", ...args]: ReadonlyArray<string>): Readonly
   ...args
 ]
 
-/** The variables to set in addition to `env`. */
+/** The environment variables to set for a daemon in addition to those in `env`. */
 export const variablesFor = (env: { readonly [name: string]: string | undefined }): Record<string, string> => {
   const added = Object.entries(VARIABLES).filter(([name]) => env[name] === undefined)
   return { ...Object.fromEntries(added), [GIVEN]: added.map(([name]) => name).join(" ") }

@@ -42,7 +42,7 @@ export const serviceSettings: { readonly [setting: string]: string } = {
   OOMPolicy: "continue"
 }
 
-/** Settings of systemd.unit(5): after ten failed starts in ten minutes systemd gives up. */
+/** Settings of systemd.unit(5), with which systemd gives up after ten failed starts in ten minutes. */
 export const unitSettings: { readonly [setting: string]: string } = {
   StartLimitIntervalSec: "600",
   StartLimitBurst: "10"

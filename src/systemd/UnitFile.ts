@@ -16,7 +16,7 @@ export interface Credential {
 }
 
 export interface UnitFile {
-  /** Name of the unit, without its ending. */
+  /** Name of the unit without the suffix `.service`. */
   readonly unit: string
   readonly manager: "user" | "system"
   /** Absolute path of the control socket. */
@@ -135,7 +135,7 @@ export const socketText = (of: UnitFile): string =>
     "SocketMode=0600",
     "DirectoryMode=0700",
     ...(of.user === undefined ? [] : [`SocketUser=${of.user}`]),
-    // connections wait while the daemon restarts
+    // maximum number of connections that wait while the daemon restarts
     "Backlog=4096",
     "",
     "[Install]",

@@ -36,7 +36,7 @@ export const proven = async (path: string, type: string): Promise<Response> => {
   const { bytes, policy } = await Pairing.ask(path)
   return new Response(bytes ?? null, { headers: { "content-type": type, "content-security-policy": policy } })
 }
-/** Fetches a file of the page as JSON. */
+/** Fetches and parses a JSON file of the page. */
 export const file = <A>(name: string): Promise<A> => read(`/page/${name}`)
 
 /**

@@ -29,7 +29,7 @@ export const isWhole = computed(() => loaded.value && beyond.value.length === 0)
 export interface Link {
   /** `locked`: the page was refused, or its right was revoked. `gone`: the daemon does not answer. */
   readonly state: "opening" | "live" | "gone" | "locked"
-  /** When that state began, ms since the epoch. */
+  /** Time at which the current state began, in ms since the epoch. */
   readonly since: number
   readonly problem?: Api.Problem
 }
@@ -89,7 +89,7 @@ const learnRight = () =>
     () => undefined
   )
 
-/** Subscribes to the board while the page is open. */
+/** Subscribes to updates of the board while the page is open. */
 export const connect = (): void => {
   if (!Api.isPaired()) {
     link.value = { state: "locked", since: Date.now() }

@@ -18,7 +18,7 @@ const parsed = (text: string): unknown => {
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2))
 
-/** Names and values of an input. Pure. */
+/** The names and values of the fields in a call's input. Pure. */
 export const fieldsOf = (input: string): ReadonlyArray<readonly [name: string, text: string]> => {
   const value = parsed(input)
   if (typeof value !== "object" || value === null || Array.isArray(value)) return [["", textOf(value)]]

@@ -25,7 +25,7 @@ export const fold = (group: Group): void => {
 export type Item =
   | { readonly is: "group"; readonly group: Group; readonly count: number }
   | { readonly is: "row"; readonly id: string; readonly group: Group }
-  /** Placeholder of a row that has not arrived yet. */
+  /** A placeholder for a row that has not arrived yet. */
   | { readonly is: "ghost"; readonly group: Group; readonly n: number }
 
 const matches = (row: BoardRow, words: ReadonlyArray<string>): boolean => {

@@ -134,7 +134,7 @@ const onKey = (event: KeyboardEvent): void => {
     prefixed = event.timeStamp
     return
   }
-  // only movement keys repeat while they are held down
+  // while a key is held down, only movement keys repeat
   const action = actionOf(event.key, isAfterPrefix)
   if (action === undefined || (event.repeat && action.is !== "down" && action.is !== "up")) return
   if (tell(action)) event.preventDefault()

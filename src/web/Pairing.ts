@@ -92,7 +92,7 @@ let session: Promise<Session> | undefined
 export const isPaired = (): boolean => held !== undefined
 /** Loads the page's key from the store. */
 export const begin = async (): Promise<void> => {
-  // earlier versions stored a token here
+  // remove the token that earlier versions stored here
   localStorage.removeItem("agentd-token")
   void globalThis.caches?.delete("token").catch(() => undefined)
   held = await kept("readonly", (store) => store.get(KEY) as IDBRequest<Held | undefined>).catch(() => undefined)

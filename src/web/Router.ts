@@ -9,7 +9,7 @@ import type { BoardRow } from "../domain/BoardMessages.ts"
 export interface Place {
   /** The page's route; empty for the board. */
   readonly page: string
-  /** The path after the route, decoded. */
+  /** The decoded path after the route. */
   readonly rest: string
   readonly query: URLSearchParams
 }

@@ -7,7 +7,7 @@ import { Context, Effect, Latch, Layer, Ref, Schema } from "effect"
 export const Report = Schema.Struct({
   /** Path of the unix socket; null while the server does not listen there. */
   socket: Schema.NullOr(Schema.String),
-  /** The port on 127.0.0.1; null: none is configured. */
+  /** The port on 127.0.0.1; null if no port is configured. */
   port: Schema.NullOr(Schema.Int),
   listening: Schema.Boolean,
   /**

@@ -129,7 +129,7 @@ export interface Pairing {
 
 const WORD = /^[\w-]{22,64}$/
 
-/** `secret`: the secret from which the keys of all pages are derived. */
+/** Makes the pairing of pages. `secret`: the secret from which the keys of all pages are derived. */
 export const make = (
   access: Access["Service"],
   secret: Effect.Effect<string, Refusal>,

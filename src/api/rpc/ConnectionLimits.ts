@@ -50,7 +50,7 @@ interface Bounds {
   readonly lines?: { readonly perSecond: number; readonly burst: number }
 }
 
-/** Decides which connections stay, and closes the others. */
+/** Decides which connections may stay open, and closes the others. */
 export class ConnectionRooms {
   private readonly bounds: Bounds
   /**

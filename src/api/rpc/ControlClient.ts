@@ -19,7 +19,7 @@ import { introduction } from "./Version.ts"
 export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("DaemonUnreachable", {
   message: Schema.String,
   remedy: Schema.String,
-  /** The cause: "not-running", "forbidden", "lost", "older" or "protocol". */
+  /** The reason why the daemon cannot be reached: "not-running", "forbidden", "lost", "older" or "protocol". */
   reason: Schema.String,
   /** Process id of a daemon that runs but does not answer, read from the store's lock. */
   pid: Schema.optionalKey(Schema.Int)

@@ -15,7 +15,7 @@ export const MAX_PATH_BYTES = 107
 export class EndpointRefused extends Schema.TaggedError<EndpointRefused>()("EndpointRefused", {
   message: Schema.String,
   remedy: Schema.String,
-  /** The cause: "long", "folder", "in-use", "not-a-socket" or "io". */
+  /** The reason why the path cannot be used: "long", "folder", "in-use", "not-a-socket" or "io". */
   reason: Schema.String
 }) {}
 

@@ -14,7 +14,7 @@ import { displayWidth } from "../render/Width.ts"
 /** Puts text from outside on one line, with its special characters marked. */
 export const line = (text: string): string => visible(text).replaceAll("\n", "\\u{a}")
 
-/** Splits a line into rows that fit the terminal; no text is lost. */
+/** Splits a line into rows that fit the terminal's width. No part of the text is lost. */
 const wrapped = (text: string, columns: number | null): ReadonlyArray<string> => {
   if (columns === null || displayWidth(text) <= columns) return [text]
   const rows: Array<string> = []
@@ -65,7 +65,7 @@ const textsIn = (value: unknown): ReadonlyArray<string> =>
       ? Object.entries(value).flatMap(([name, inner]) => [name, ...textsIn(inner)])
       : []
 
-/** The command that approves the shown call. */
+/** The command that approves the displayed call. */
 export const command = ({ hash, id }: Pick<AskedCall, "hash" | "id">): string =>
   `agentd approve ${line(id)} ${CallHash.short(hash)}`
 

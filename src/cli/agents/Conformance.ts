@@ -17,7 +17,7 @@ export interface Input {
   readonly command: ReadonlyArray<string>
   readonly asks: string | undefined
   readonly long: string | undefined
-  /** Maximum duration of one test step, in ms. */
+  /** Maximum duration of one check, in ms. */
   readonly timeout: number
 }
 

@@ -66,7 +66,7 @@ const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> =>
   return content.subarray(0, has)
 }
 
-/** Flags with which opening a file does not wait for a pipe, and does not follow a link at the end of the path. */
+/** Flags for opening a file without waiting for a pipe, and without following a link at the end of the path. */
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
 
 const readOne = async (path: string): Promise<Read> => {

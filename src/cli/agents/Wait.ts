@@ -29,7 +29,7 @@ export interface Input {
   readonly names: ReadonlyArray<string>
   readonly labels: ReadonlyArray<string>
   readonly aim: Aim
-  /** Maximum wait in ms; undefined: no limit. */
+  /** Maximum wait in ms; undefined if there is no limit. */
   readonly timeout: number | undefined
 }
 

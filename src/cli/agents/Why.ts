@@ -45,7 +45,7 @@ export const why = declare({
   ],
   args: { name: word("The agent or goal: its name in this project (builder, g3), or project/name") },
   rpc: ({ name }, caller): Ask<ExplainReply> =>
-    // for an agent, the older procedure "Why" is called, because an older daemon does not know "Explain"
+    // for an agent, call the older procedure "Why", because an older daemon does not know "Explain"
     GOAL.test(name) ? read("Explain", { name, caller }) : read("Why", { name, caller }),
   view
 })

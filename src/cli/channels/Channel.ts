@@ -1,4 +1,4 @@
-/** `agentd channel …`: lists and shows channels, and runs commands on them. */
+/** `agentd channel …`: lists, shows and controls channels. */
 import type { Order } from "../../config/ChannelConfig.ts"
 import * as ChannelTable from "./ChannelTable.ts"
 import {

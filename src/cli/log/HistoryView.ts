@@ -22,10 +22,10 @@ export interface AskedRow {
   readonly by: string
   readonly what: "message" | "post" | "goal" | "answer"
   readonly conversation: string
-  /** Recipient: the agent, the goal, or the channel with its `#`. */
+  /** Recipient of the request: the agent, the goal, or the channel with its `#`. */
   readonly to: string
   readonly text: string
-  /** Current status. A post in a channel is "done" immediately. */
+  /** Status of the request. A post in a channel is "done" immediately. */
   readonly word: Word
   readonly detail: string
   readonly eventId: number

@@ -35,7 +35,7 @@ const told = (value: unknown): string => {
   return [String(_tag), ...facts].join(": ")
 }
 
-/** Puts a description of a message's files in front of its text. */
+/** Puts a list of a message's files in front of the message's text. */
 const filesFirst = (fields: object): object => {
   if (!("message" in fields) || typeof fields.message !== "object" || fields.message === null) return fields
   const { files, ...message } = fields.message as { readonly files?: ReadonlyArray<Parameters<typeof words>[0]> }

@@ -19,7 +19,7 @@ export interface RunRow {
   /** End of the run, in ms since the epoch; null while the run is in progress. */
   readonly ended: number | null
   readonly turns: number
-  /** Status: working, done, failed or stopped. */
+  /** Status of the run: working, done, failed or stopped. */
   readonly word: Word
   readonly tokens: number
   readonly usd: number

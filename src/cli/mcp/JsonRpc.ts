@@ -70,7 +70,7 @@ const answer = <R>(message: unknown, handle: Handler<R>): Effect.Effect<object |
 /** A line of input, or a mark for a line that was too long and has been discarded. */
 type Line = { readonly _tag: "Line"; readonly text: string } | { readonly _tag: "TooLong" }
 
-/** Splits text that arrives in pieces into lines. A line that is too long is discarded while it arrives. */
+/** Splits text that arrives in pieces into lines. A line that is too long is discarded. */
 export class Lines {
   private kept = ""
   private dropping = false

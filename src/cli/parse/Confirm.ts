@@ -10,7 +10,7 @@ import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation } from "./Invocation.ts"
 
-/** Returns if `yes` is set or the user agrees; otherwise fails. */
+/** Asks the user. Returns if `yes` is set or if the user agrees; otherwise fails. */
 export const confirm = Effect.fnUntraced(function* (
   yes: boolean,
   /** Consequence of the action, which is shown before the question. */

@@ -145,7 +145,9 @@ export interface Call {
   readonly stream: boolean
 }
 
-/** Concurrent calls, and the function that combines their replies into one value. */
+/**
+ * A request to the daemon: calls that run concurrently, and the function that combines their replies into one value.
+ */
 export interface Ask<V> {
   readonly calls: ReadonlyArray<Call>
   readonly value: (replies: ReadonlyArray<unknown>) => V
@@ -260,13 +262,13 @@ export const doesOutside = (
     ? undefined
     : several?.changes?.(input as never)
 
-/** The first name; "" if there is none. */
+/** The first of several names; "" if there is none. */
 export const oneOf = ([name = ""]: ReadonlyArray<string>): string => name
 
 type Quick<A extends Args> = boolean | ((input: Input<A>, json: boolean) => boolean)
 
 interface Form<A extends Args, V> {
-  /** The words of the verb: `["channel", "ls"]`. */
+  /** The words of the verb, such as `["channel", "ls"]`. */
   readonly path: readonly [string] | readonly [string, string]
   readonly description: string
   readonly examples: ReadonlyArray<{ readonly command: string; readonly description: string }>

@@ -63,7 +63,7 @@ export const parse = (given: string): FutureTime | undefined => {
   if (day !== undefined) return day
   const millis = spanOf(text.replace(/^(in\s+|\+)/u, ""))
   if (millis !== undefined) return { _tag: "In", millis }
-  // a date without a time is rejected: Date.parse would read it as midnight in UTC
+  // reject a date without a time of day, because Date.parse would read it as midnight in UTC
   if (!/^\d{4}-\d\d-\d\d[t ]\d\d:\d\d/u.test(text)) return undefined
   const at = Date.parse(given.trim().replace(/^(\S+) /u, "$1T"))
   return Number.isNaN(at) ? undefined : { _tag: "At", at }

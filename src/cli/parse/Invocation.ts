@@ -45,7 +45,7 @@ export interface ProgramOptions {
 
 export interface Program {
   readonly pid: number
-  /** Exit status of the program, as a shell reports it. */
+  /** Exit status of the program, in the form that shells use. */
   readonly ended: Effect.Effect<number>
 }
 

@@ -8,7 +8,7 @@ import * as NodePath from "node:path"
 import { configsFrom, placesOf } from "../../config/Places.ts"
 
 export interface Paths {
-  /** State directory, absolute. */
+  /** Absolute path of the state directory. */
   readonly state: string
   readonly defaultState: string
   readonly socket: string

@@ -14,7 +14,7 @@ const factOf = (action: "close" | "archive", found: ConversationInfo): string =>
     : `${conversation} (project ${project}) will be archived permanently. Its runes stay in the log, and agentd log shows them.`
 }
 
-/** Returns if the user confirms; otherwise fails. */
+/** Asks the user. Returns if the user confirms; otherwise fails. */
 export const ask = Effect.fnUntraced(function* (action: "close" | "archive", name: string) {
   const { caller, paths } = yield* Invocation
   const found = yield* call(paths.socket, (client) => client.Conversation({ name, caller }))

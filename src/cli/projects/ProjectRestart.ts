@@ -37,8 +37,8 @@ export const standing = ({ reason, state, word }: BoardRow): "up" | "lost" | "on
 }
 
 /**
- * Waits until the agent has started and keeps running. Returns the agent's last row; undefined if the agent no longer
- * exists.
+ * Waits until an agent has started and keeps running. Returns the agent's last row on the board; undefined if the agent
+ * no longer exists.
  */
 const comesUp = Effect.fnUntraced(function* (id: string, timeout: number) {
   const { paths } = yield* Invocation

@@ -21,7 +21,7 @@ const clockOf = (text: string): number | undefined => {
   return h < 24 && m < 60 && s < 60 ? h * 3600 + m * 60 + s : undefined
 }
 
-/** A duration such as `2 hours ago`, without the word "ago". */
+/** The duration in a text such as `2 hours ago`, without the word "ago". */
 const agoOf = (text: string): string => (/\sago$/.test(text) ? text.slice(0, -"ago".length).trimEnd() : text)
 
 /** Parses a point in time; undefined if the text has none of the known forms. */

@@ -35,7 +35,7 @@ export const paint = (on: boolean, colour: Colour | undefined, text: string): st
 /** The text on a single line, with control characters replaced. An agent's text can contain control characters. */
 export const plain = (text: string): string => text.replaceAll(/\s+/gu, " ").replaceAll(HARMFUL, "·").trim()
 
-/** Like `plain`, but line by line. Spaces are kept. */
+/** Like `plain`, but keeps the lines and spaces of the text. */
 export const plainLines = (text: string): ReadonlyArray<string> =>
   text.split(/\r\n|[\n\v\f\r\u0085\u2028\u2029]/u).map((line) => line.replaceAll("\t", "    ").replaceAll(HARMFUL, "·"))
 
@@ -65,13 +65,13 @@ export interface Cell {
 
 export interface TableOptions {
   readonly colour: boolean
-  /** Width of the terminal, to which the last column is cut; null: nothing is cut. */
+  /** Width of the terminal, to which the last column is cut; null if nothing is to be cut. */
   readonly columns: number | null
   /** Width for the last column, if its cells need so much. Columns in `spare` are dropped until it is available. */
   readonly room?: number
   /** Headings of the columns that can be dropped on a narrow terminal, in this order. */
   readonly spare?: ReadonlyArray<string>
-  /** State directory that commands in the table must name; null: the default one. */
+  /** State directory that commands in the table must name; null for the default one. */
   readonly world?: string | null
 }
 

@@ -6,7 +6,7 @@
  * agent.
  */
 
-/** Options of git that override the user's own settings: no commit is signed, and no hook runs. */
+/** Options for git that override the user's own settings, so that no commit is signed and no hook runs. */
 export const PLAIN_GIT = ["-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null"] as const
 
 /** Script of an agent that works in small steps, asks before it changes a file, and answers every message. */

@@ -29,7 +29,7 @@ export const installation = Effect.gen(function* () {
   return installationOf(real, (root) => fs.existsSync(join(root, "src", "main.ts")))
 })
 
-/** A sentence with the command that uninstalls the program. */
+/** A sentence that contains the command for uninstalling the program. */
 export const removal = Effect.map(installation, (found) => {
   switch (found._tag) {
     case "Npm": {

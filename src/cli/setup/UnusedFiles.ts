@@ -127,7 +127,7 @@ const branches = Effect.fnUntraced(function* ({ agents, before, state }: Options
   const trees = new Set(foldersIn(state).map((folder) => basename(folder)))
   const stores = join(state, STORES)
   const all = yield* Effect.forEach(repositories(state), (repository) =>
-    // if a repository cannot be read, its branches are kept
+    // if a repository cannot be read, keep its branches
     Effect.orElseSucceed(Worktree.mergedBranches(stores, repository), () => [])
   )
   return all

@@ -111,7 +111,7 @@ const page = (place: Place) =>
     yield* place.terminal.draw(draw(place.state, yield* shape(place), yield* Clock.currentTimeMillis))
   })
 
-/** Draws a page after each change, at most once per FRAME. */
+/** Draws a page after each change, with a pause of FRAME ms between two pages. */
 const drawing = (place: Place) =>
   Stream.runForEach(Stream.fromQueue(place.stale), () => Effect.andThen(page(place), Effect.sleep(FRAME)))
 

@@ -351,7 +351,7 @@ export class BoardState {
     this.settle()
   }
 
-  /** Handles the key after `g`. */
+  /** Handles the key that is pressed after `g`. */
   private going(key: string, now: number): ReadonlyArray<Act> {
     this.isPrefix = false
     if (key === "a") return this.openCall(now)
@@ -596,7 +596,7 @@ export class BoardState {
     return this.answered(call.asked, { decision, reason })
   }
 
-  /** Answers the call, and shows the next one in its place. */
+  /** Answers the call. If another call is waiting, it is then shown. */
   private answered(
     { hash, id }: AskedCall,
     given: { readonly decision: "allow" | "deny"; readonly reason: string; readonly answers?: ReadonlyArray<string> }

@@ -12,7 +12,7 @@ export interface Editing {
   /** The characters of the line, one per array element. */
   readonly text: ReadonlyArray<string>
   readonly cursor: number
-  /** Earlier lines, the newest last. */
+  /** Lines that were entered earlier, the newest last. */
   readonly history: ReadonlyArray<string>
   /** Index of the history entry in the line; `history.length` if the line is not from the history. */
   readonly at: number

@@ -52,7 +52,7 @@ interface Heard {
   readonly items: ReadonlyArray<Item>
   readonly runs: ReadonlyArray<RunOf>
   readonly isThere: boolean
-  /** Number of runes that have arrived. */
+  /** Number of runes that have arrived so far. */
   readonly count: number
   readonly problem?: Api.Problem
 }
@@ -69,7 +69,7 @@ const useTalk = (name: string, tail: number): Heard => {
       isDue = false
       heard.value = { items: talk.items, runs: talk.runs, isThere: true, count }
     }
-    // render once for all runes that arrived together
+    // render only once for all runes that arrive together
     const due = () => {
       if (!isDue) queueMicrotask(show)
       isDue = true
