@@ -62,7 +62,7 @@ const entry = Layer.succeed(Entry)({
     )
 })
 
-// child processes must get the original value of TZ
+// do this after `env` has been copied above, so that child processes get the original value of TZ
 settle(process.env)
 
 // when `head` ends in `agentd log -f | head`, standard output fails: that is not an error

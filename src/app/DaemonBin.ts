@@ -40,7 +40,7 @@ export const start = (): void => {
     Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined)
   )
 
-  // runs must get the original value of TZ
+  // do this after `variables` has been copied, so that runs get the original value of TZ
   settle(env)
 
   const program = Effect.gen(function* () {
