@@ -123,7 +123,10 @@ export const connect = (): void => {
   SharedStream.listen<BoardNews>({ path: "/board", listener, whole })
 }
 
-/** All rows as counts: each row that has arrived counts as one; rows that have not arrived come as counts. */
+/**
+ * The number of rows per project and status word: each row that has arrived counts as one, and the counts of the other
+ * rows are added.
+ */
 const crowds = function* (): Generator<Crowd> {
   void ordered.value
   for (const row of rows.values()) {

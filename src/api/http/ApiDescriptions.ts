@@ -1,6 +1,6 @@
 /**
- * ApiDescriptions: wording for the OpenAPI description: one line for each verb, and one for each field name. If a field's
- * schema has its own description, that one is used instead.
+ * ApiDescriptions: the wording of the OpenAPI description: one line for each verb, and one for each field name. If a
+ * field's schema has its own description, that one is used instead.
  *
  * Guarantees: a test fails if the text for a verb or for one of its fields is missing, or if a text is not used.
  */

@@ -2,7 +2,7 @@
  * PageFiles: serves the files of the web page, which are installed next to the program.
  *
  * Guarantees: only files directly in the configured folders are read. A browser must revalidate each file every time.
- * The exception are files that the page requests with the tag of their content, which the browser may cache.
+ * Only files that the page requests with the tag of their content may be cached.
  */
 import { Effect, FileSystem } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -27,8 +27,8 @@ const TYPES: { readonly [ending: string]: string } = {
 }
 
 /**
- * Headers that allow only scripts, styles and connections of the page's own origin. They forbid other pages to frame
- * the page, and forms to send data elsewhere.
+ * Headers that allow only scripts, styles and connections of the page's own origin. Other pages cannot put the page
+ * into a frame, and forms cannot send data elsewhere.
  */
 const GUARDS = {
   "content-security-policy":

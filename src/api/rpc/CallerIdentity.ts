@@ -27,10 +27,7 @@ interface Looking {
 
 const untold = Effect.succeed<Peer>({ _tag: "Untold" })
 
-/**
- * The functions that look up callers. By default callers are not looked up, because a daemon without a socket needs no
- * look-up.
- */
+/** The functions that look up callers. By default callers are not looked up. */
 export const Look = Context.Reference<Looking>("agentd/rpc/Look", {
   defaultValue: () => ({ search: () => untold, believe: () => untold })
 })

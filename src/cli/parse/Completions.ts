@@ -13,16 +13,13 @@ import { modesOf } from "./Renamed.ts"
 
 export type Shell = "bash" | "zsh" | "fish"
 
-/**
- * What can be completed for an argument or flag: names of a kind, files, fixed words (`=a,b`), or nothing (`-`: any
- * text).
- */
+/** Completions for an argument or flag: names of a kind, files, fixed words (`=a,b`), or none (`-`: any text). */
 type Offer = NameKind | "files" | "-" | `=${string}`
 
 interface Flag {
   readonly names: ReadonlyArray<string>
   readonly is: string
-  /** What can be completed for the flag's value; undefined if the flag has no value. */
+  /** Completions for the flag's value; undefined if the flag has no value. */
   readonly takes: Offer | undefined
 }
 

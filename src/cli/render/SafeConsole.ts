@@ -1,4 +1,4 @@
-/** SafeConsole: a console that passes all of its lines through TerminalDoor, so that no text can control the terminal. */
+/** SafeConsole: a console that passes all its lines through TerminalDoor, so that no text can control the terminal. */
 import { Console, Effect } from "effect"
 import { ascii } from "./Ascii.ts"
 import { through } from "./TerminalDoor.ts"

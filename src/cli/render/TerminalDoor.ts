@@ -1,7 +1,7 @@
 /**
  * TerminalDoor: the function through which every text passes on its way to the terminal. Pure.
  *
- * Guarantees: no text can control the terminal. The only exception are agentd's own colours, if the output is coloured.
+ * Guarantees: no text can control the terminal. Only agentd's own colours are let through, if the output is coloured.
  * No text can change the reading direction. Control characters are not removed, but shown as `\u{…}`. JSON has the same
  * value after escaping.
  */

@@ -1,6 +1,6 @@
 /**
- * DoctorChecks: the checks of `doctor` that do not need the daemon. Each check returns a finding and never fails. A finding
- * that is a problem has a remedy.
+ * DoctorChecks: the checks in `doctor` that do not need the daemon. Each check returns a finding and never fails. A
+ * finding that is a problem has a remedy.
  */
 import type { AgentConfig } from "../../config/AgentConfig.ts"
 import { channelsFor, type NotifyConfig } from "../../config/NotifyConfig.ts"
