@@ -25,7 +25,10 @@ export interface Stand {
 }
 
 export const header = (mail: Taken | undefined, name: string): string | undefined =>
-  new RegExp(`^${name}: (.*(?:\r\n[ \t].*)*)`, "im").exec(mail?.raw.split("\r\n\r\n")[0] ?? "")?.[1]
+  new RegExp(`^${name}: (.*(?:\r\n[ \t].*)*)`, "im")
+    .exec(mail?.raw.split("\r\n\r\n")[0] ?? "")?.[1]
+    // a long header is folded (RFC 5322, 2.2.3)
+    ?.replaceAll("\r\n", "")
 
 /** The text, with the encoding of the transfer undone. */
 export const body = (mail: Taken | undefined): string => {
