@@ -109,7 +109,7 @@ describe("a config that somebody else could have written", () => {
       assert.include((yield* refusal(link)).message, `the folder ${folder}`)
       const circle = join(yield* folderOf, "agentd.jsonc")
       symlinkSync(circle, circle)
-      assert.include((yield* refusal(circle)).message, "circle")
+      assert.include((yield* refusal(circle)).message, "loop")
     })
   )
 

@@ -73,7 +73,7 @@ describe("agentd mcp for a person's assistant", () => {
       const since = Number(/rune (\d+)/.exec(sent.text)?.[1])
       assert.match((yield* tool("wait", { names: ["builder"], since })).text, /^agent shop\/builder: .*idle/m)
       const said = (yield* tool("conversation", { agent: "builder" })).text
-      assert.match(said, /from the assistant of [^]*Make the tests pass\.[^]*it answered[^]*All 12 tests pass\./)
+      assert.match(said, /from the assistant of [^]*Make the tests pass\.[^]*the agent answered[^]*All 12 tests pass\./)
       assert.include((yield* tool("output", { agent: "shop/builder" })).text, "All 12 tests pass.")
       assert.match((yield* tool("why", { agent: "builder" })).text, /^shop\/builder .*\(rune \d+\)/)
 
