@@ -90,8 +90,9 @@ export const Answered = Schema.Struct({
 })
 
 export const Overtaken = Schema.Struct({
-  /** Subject and kind of the outdated notices. */
+  /** The agent or session that the outdated notices are about. */
   about: Schema.String,
+  /** Kind of the outdated notices. */
   kind: Schema.Literals(NOTICE_KINDS),
   /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,

@@ -161,9 +161,9 @@ export const StatusReply = Schema.Struct({
   uptime: Schema.Finite,
   projects: Schema.Array(ProjectInfo),
   states: Schema.Array(StateCount),
-  /** The numbers of agents by status word, not by state. Undefined from an older daemon. */
+  /** Number of agents per status word (not per state). Undefined if the daemon is too old to send it. */
   words: Schema.optionalKey(Schema.Array(WordCount)),
-  /** Accounts with model providers about which something was reported. Undefined from an older daemon. */
+  /** Accounts for which a failure, limit or usage was reported. Undefined if the daemon is too old to send them. */
   accounts: Schema.optionalKey(Schema.Array(AccountRow))
 })
 export type StatusReply = typeof StatusReply.Type

@@ -588,7 +588,7 @@ const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
         })
       ]
 
-/** Rows of parts of streams that were left out. A conversation that is not loaded at all has another row. */
+/** Rows for left-out parts of a stream, such as one channel. A damaged conversation has one row of its own instead. */
 const ofAside = ({ aside = [], projects }: Given): ReadonlyArray<Row> => {
   const apart = new Set(projects.flatMap(({ conversation, damage }) => (damage === undefined ? [] : [conversation])))
   return aside

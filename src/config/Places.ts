@@ -48,8 +48,8 @@ export const configsFrom = (folder: string): ReadonlyArray<string> => {
 }
 
 /**
- * The state directory if it is not the default one, because commands in hints must then name it with --state; otherwise
- * null.
+ * The state directory; null if it is the default one. A directory that is not the default one must be named with
+ * --state in each command that a hint suggests.
  */
 export const worldOf = ({ defaultState, state }: Pick<Places, "defaultState" | "state">): string | null =>
   state === defaultState ? null : state

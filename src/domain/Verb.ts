@@ -5,7 +5,7 @@ import type { CommandRefused } from "./Messages.ts"
 
 export type Problem = CommandRefused | StorageError
 
-/** `by`: the caller's name, as known to HTTP or MCP. */
+/** `by`: the caller's name, which the interface (HTTP or MCP) sets. */
 export interface Asker {
   readonly by: string
 }

@@ -181,7 +181,7 @@ export const MAX_LATE_INTERVALS = 3
 export const transcriptAhead = (mtimeSeconds: number, lastEventSeconds: number): boolean =>
   Math.floor(mtimeSeconds) > Math.floor(lastEventSeconds) + STALENESS_SECONDS
 
-/** True for a start that was stored while the daemon was down, and is older than the newest signal. */
+/** True if the session's start event was stored while the daemon was down and is older than the newest signal. */
 const isLate = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && event.late === true && data.signal !== null && event.at < data.signal.at
 

@@ -1,13 +1,13 @@
 /**
  * Providers: the status of every provider and account, with one actor each.
  *
- *     run ── failed, limited, answered ──► ProviderActor ── Wake ──► Queue ── wake ──► those that wait
- *     agent with something to ask ── admits? ──► Queue
+ *     run ── failed, limited, answered ──► ProviderActor ── Wake ──► Queue ── wake ──► waiting agents
+ *     agent that wants to start a turn ── admits? ──► Queue
  *
- * Guarantees: an agent that is not admitted waits, and continues automatically later. While a provider has trouble, one
- * agent at a time probes it. Reported trouble is durable when `tell` returns, unless the log fails. While the provider
- * is available, a check costs one look-up. No agent is admitted before the log has been read. A provider that never
- * reported trouble or usage has no actor.
+ * Guarantees: an agent that is not admitted waits, and continues automatically later. While a provider is not available,
+ * one agent at a time probes it. A reported failure or limit is durable when `tell` returns, unless the log fails. While
+ * the provider is available, a check costs one look-up. No agent is admitted before the log has been read. A provider
+ * without a reported failure, limit or usage has no actor.
  */
 import { Effect, Layer, type Scope } from "effect"
 import { isNear, isNews, merged, type Noted } from "../domain/UsageWindow.ts"
@@ -30,7 +30,7 @@ import * as ProviderMachine from "./ProviderMachine.ts"
 import { LEASE, Queue } from "./Queue.ts"
 import { fresh, recover, type Stand, type Stands } from "./Recovery.ts"
 
-/** Maximum number of providers in memory. Only providers that reported trouble or usage are kept in memory. */
+/** Maximum number of providers in memory. Only providers with a reported failure, limit or usage are in memory. */
 const MAX_PROVIDERS = 1_000
 const MAX_MESSAGE = 500
 

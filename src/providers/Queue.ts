@@ -2,7 +2,7 @@
  * Queue: the agents that wait for one provider, and the one that probes whether it works again. The queue is only in
  * memory: after a restart each agent asks again.
  *
- * Guarantees: while the provider is in trouble at most one agent at a time is admitted, and only when a retry is due.
+ * Guarantees: while the provider is not available, at most one agent at a time is admitted, when a retry is due.
  * An admitted agent that reports nothing for a while is replaced by the next one.
  */
 

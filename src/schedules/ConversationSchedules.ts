@@ -1,6 +1,6 @@
 /**
  * ConversationSchedules: the schedules of one conversation, with their state from the log and their content from the
- * project's file. It decides what is due, sends it, and appends the runes that are not runs.
+ * project's file. It decides which runs are due, starts them, and appends all runes except those that record a run.
  *
  * Guarantees: a run is recorded by the rune of the message or goal that it creates, so that a crash leaves both or
  * neither. An appended rune is in the state before any other caller reads it. Only one caller at a time may use it.
@@ -54,7 +54,7 @@ interface Plan {
 export interface Looked {
   /** Nothing is due before this time, ms since the epoch. Infinite if nothing will be due. */
   readonly until: number
-  /** True if a due time waits for the end of the previous run. */
+  /** True if a run is due but must wait until the previous run ends. */
   readonly waits: boolean
 }
 

@@ -75,7 +75,10 @@ class Begun {
     this.at.set(id, at)
   }
 
-  /** Seconds since the start time of an id; 0 if the clock was set back. Undefined if the start time is unknown. */
+  /**
+   * Seconds since the message, turn or wait with this id began; 0 if the clock was set back. Undefined if its start time
+   * is unknown.
+   */
   end(id: string, at: number): number | undefined {
     const begun = this.at.get(id)
     if (begun === undefined) return undefined

@@ -11,7 +11,7 @@ import { workerName } from "../machines/AgentStates.ts"
 import type { LiveRun } from "../run/LiveRun.ts"
 import { get, type ToolsState } from "../machines/ToolsState.ts"
 
-/** Maximum delay between a call's start of a process and the report of the call, ms. */
+/** Maximum time between a call starting a process and the call being reported, ms. */
 const LATE = 1_000
 
 export const make = (of: {

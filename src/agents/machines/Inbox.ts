@@ -30,13 +30,13 @@ export const Event = Schema.Union([
    * user.
    */
   Schema.TaggedStruct("Rested", { message: Message, reason: Schema.String }),
-  /** The user queued dropped messages again, each under a new id. */
+  /** The user queued unanswered messages again, each under a new id. */
   Schema.TaggedStruct("AskedAgain", {
     messages: Schema.Array(Schema.Struct({ messageId: Schema.String, as: Schema.String })),
     by: Schema.String,
     at: Schema.Finite
   }),
-  /** The user discarded dropped messages. */
+  /** The user discarded unanswered messages. */
   Schema.TaggedStruct("Dismissed", {
     messageIds: Schema.Array(Schema.String),
     /** True if the older messages, which are only counted, are discarded too. */

@@ -17,9 +17,15 @@ import type * as Inbox from "../machines/Inbox.ts"
 import { known, type Message } from "../machines/Inbox.ts"
 import { isTurnLimit } from "../../domain/SpendingLimits.ts"
 
-/** Maximum size in the log of a prompt without the agent's instructions, bytes; well below the size limit of a rune. */
+/**
+ * Maximum size of a prompt in the log, in bytes, not counting the agent's instructions. Well below the size limit of a
+ * rune.
+ */
 export const MAX_PROMPT_BYTES = 512 * 1024
-/** Maximum size in the log of a prompt with the agent's instructions, bytes. The log would reject a larger rune. */
+/**
+ * Maximum size of a prompt in the log, in bytes, including the agent's instructions. The log would reject a larger
+ * rune.
+ */
 export const MAX_KEPT_BYTES = 960 * 1024
 
 /**

@@ -1,5 +1,6 @@
 /**
- * RunEvents: forwards a run's events to the agent's actors, to watchers, and (text and output) with a delay to the log.
+ * RunEvents: forwards a run's events to the agent's actors and to watchers, and writes the run's text and output to the
+ * log after a short delay.
  *
  * Guarantees: All events go through the tool calls' actor, in order. The end of a turn ends its open calls; the end of
  * a run ends its turn. If a backend has no turns, each run is one turn.

@@ -175,8 +175,7 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
 const needsOf = ({ needs }: Route, id: string): Needs => (typeof needs === "function" ? needs(id) : needs)
 
 /**
- * The part of a path that stands for `:id` in the pattern; "" if the pattern contains no `:id`; undefined if the path
- * does not match.
+ * The part of the path that matches `:id`; "" if the pattern contains no `:id`; undefined if the path does not match.
  */
 const match = (pattern: string, path: string): string | undefined => {
   if (!pattern.endsWith("/:id")) return pattern === path ? "" : undefined

@@ -21,7 +21,8 @@ const wanted = { right: Right, label: Bounds.line(100), caller: Bounds.caller }
 
 export const access = [
   /**
-   * Creates a link that gives a page its key, once, within two minutes. From then on, the daemon listens on its port.
+   * Creates a one-time link that gives a page its key and expires after two minutes. From then on, the daemon listens on
+   * its port.
    * `ownPort`: the page gets its own port instead of a host name below `localhost`.
    */
   procedure(

@@ -93,7 +93,7 @@ export const claimFolder = Effect.fnUntraced(function* (folder: string) {
   }
 })
 
-/** Makes the socket's path free for listening. Fails if the path contains something other than a stale socket. */
+/** Removes a stale socket so that the daemon can listen on the path. Fails if anything else is there. */
 export const claim = Effect.fnUntraced(function* (path: string) {
   yield* checkLength(path)
   yield* claimFolder(NodePath.dirname(path))

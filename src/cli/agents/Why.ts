@@ -33,7 +33,7 @@ export const view = ({ advice, agent, goal, lines }: ExplainReply, { colour, now
   ]
 }
 
-/** Matches names of goals. If an agent has such a name, the agent is explained instead. */
+/** Matches names of goals. If an agent has such a name, the daemon explains the agent instead. */
 const GOAL = /(^|\/)g\d{1,9}$/
 
 export const why = declare({

@@ -77,7 +77,7 @@ export class System implements Alarm {
     return () => fiber.interruptUnsafe()
   }
 
-  /** Returns the monotonic time in ms, which changes of the wall clock do not affect. */
+  /** Returns the monotonic time in ms, which is not affected by changes to the wall clock. */
   readonly monotonic = (): number => Number(this.clock.monotonicTimeNanosUnsafe()) / 1e6
 
   /** Discards a message that came too late: counts it, and logs it at debug level. */

@@ -138,7 +138,7 @@ export class LogQueries {
     return stream === undefined ? undefined : this.of.newestOf(stream)
   }
 
-  /** eventId of the newest rune of a stream; 0 if there is none. If it is not known, it is searched for in the log. */
+  /** eventId of the newest rune of a stream; 0 if there is none. If the id is not in memory, the log is read. */
   private newest(stream: string): Effect.Effect<number, StorageError> {
     return Effect.suspend(() => {
       const newest = this.of.newestOf(stream)

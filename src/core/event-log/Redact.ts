@@ -97,7 +97,7 @@ class Forms {
     else known.push(candidate)
   }
 
-  /** Returns the spans of known values, in the order of the text. The spans do not overlap. */
+  /** Returns the spans of known values, in text order. The spans do not overlap. */
   find(text: string): Array<Span> {
     const spans: Array<Span> = []
     if (this.candidates.size === 0) return spans

@@ -62,7 +62,7 @@ export interface Writable {
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
   /** Erasures that were begun but not finished, by the eventId of the rune to erase. */
   readonly unfinished: ReadonlyMap<number, Erasing>
-  /** Objects with which runes are moved to segments; omitted for a log without a file. */
+  /** The objects that move runes to segments; omitted for a log without a file. */
   readonly segments?: SegmentLog.Parts & { readonly moved: StreamFold<unknown> }
   /** Completes when all appends are on disk. */
   readonly settled: Effect.Effect<void>

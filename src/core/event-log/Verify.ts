@@ -149,7 +149,7 @@ const relevantOf = (guard: InvariantGuard, { archives }: Rules): ReadonlyArray<s
 
 const payloadOf = (looked: Looked) => parsePayload(looked as unknown as StoredRune) ?? {}
 
-/** Problems of a store that do not concern a rune. */
+/** Problems with the store that concern no particular rune. */
 const tableProblems = (tables: Walked["tables"]): ReadonlyArray<string> => {
   if (tables === undefined) return []
   const isChanged = textOf(definitions()) !== tables.schema

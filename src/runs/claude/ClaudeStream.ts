@@ -420,7 +420,7 @@ export class ClaudeStream {
     this.notice(`the limit on use (${text(info, "rateLimitType")}) is ${status}${until}`)
   }
 
-  /** Handles the CLI's report that it works on these inputs. */
+  /** Handles the CLI's report that it is processing these inputs. */
   private taken(uuids: ReadonlyArray<string>): void {
     if (this.turn === undefined || !uuids.includes(this.turn.uuid)) return
     this.turn.taken = true

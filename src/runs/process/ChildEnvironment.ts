@@ -13,7 +13,7 @@ import type { Environment } from "./ChildProcess.ts"
 /** Variables that programs need to find the user's tools, and for their output and language. */
 const NEEDED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|LOCALE_ARCHIVE|TZ|TZDIR|TERM|COLORTERM|NO_COLOR|TMPDIR|XDG_(CONFIG|CACHE|DATA|STATE|RUNTIME)_(HOME|DIRS?)|(NIX_)?SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|(JAVA|CARGO|RUSTUP|GRADLE_USER|MAVEN|M2|PNPM|NVM|BUN|DENO|PYENV|RBENV|ASDF_DATA|SDKMAN)_(HOME|DIR|ROOT|INSTALL)|GO(PATH|ROOT|CACHE|MODCACHE)|VIRTUAL_ENV|CONDA_PREFIX|NIX_PROFILES)$/
-/** Variables that describe the machine and contain no paths of the user's files. */
+/** Variables that describe the machine and contain no paths to the user's files. */
 const PLAIN = /^(?:PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLORTERM|NO_COLOR)$/
 /** Proxy variables. A proxy's address can contain a password. */
 const PROXIES = /^(https?|all|no)_proxy$/i
