@@ -165,7 +165,7 @@ const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
           name: "program",
           level: "warn",
           detail: "the daemon runs an older agentd than the one that is installed",
-          remedy: "Restart the daemon; turns of Claude Code and of commands continue meanwhile: agentd restart"
+          remedy: "Restart the daemon; turns of Claude Code and of commands keep running: agentd restart"
         }
       ]
     : []
@@ -173,7 +173,7 @@ const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
 const keeperCheck = ({ keeper }: Pick<DaemonStatus, "keeper">): ReadonlyArray<Check> => {
   if (keeper === undefined) return []
   const remedy =
-    "agentd keeps trying to start another one. If that does not help, restart the daemon; runs continue meanwhile: agentd restart"
+    "agentd keeps trying to start another one. If that does not help, restart the daemon; runs continue: agentd restart"
   const detail = `the keeper of runs cannot be reached, and no run can start: ${keeper.message}`
   return [{ name: "keeper", level: "fail", detail, remedy }]
 }

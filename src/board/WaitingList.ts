@@ -646,7 +646,7 @@ const ofKeeper = ({ keeper }: Given): ReadonlyArray<Row> =>
           details: ["Runs continue, but their output is not read. agentd keeps trying to start another keeper."],
           since: keeper.since,
           until: null,
-          commands: [run("see what is wrong", "doctor"), run("restart the daemon; runs continue meanwhile", "restart")]
+          commands: [run("see what is wrong", "doctor"), run("restart the daemon; runs continue", "restart")]
         }
       ]
 

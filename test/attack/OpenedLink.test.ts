@@ -104,7 +104,7 @@ describe("the link of agentd open", () => {
     Effect.gen(function* () {
       const box = yield* begun
       const said = yield* opened(box, opener(box, "exit 3"))
-      assert.include(said, "The link works once, within two minutes")
+      assert.include(said, "The link works once, and expires after two minutes")
       assert.match(said, /#open=[\w.-]{40,}/)
       assert.deepStrictEqual(left(box), [])
     })

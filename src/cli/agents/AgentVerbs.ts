@@ -303,7 +303,10 @@ export const logout = Command.make(
 ).pipe(
   Command.withDescription("Delete the stored login of a remote MCP server"),
   Command.withExamples([
-    { command: "agentd logout tracker", description: "Delete the tokens of the server tracker on this machine" }
+    {
+      command: "agentd logout tracker",
+      description: 'Delete the tokens stored on this machine for the MCP server "tracker"'
+    }
   ])
 )
 

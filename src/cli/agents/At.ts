@@ -63,7 +63,7 @@ export const at = declare({
     },
     {
       command: 'agentd at fri 17:30 goal "Release 2.0" --auto-start',
-      description: "Submit a goal next Friday at 17:30, with an option of the goal"
+      description: "Submit a goal next Friday at 17:30, with an option for agentd goal"
     },
     { command: 'agentd at --in 20m send builder "Is it done?"', description: "Send the message in twenty minutes" },
     { command: "agentd schedule rm at-1", description: "Cancel the schedule at-1, which agentd at made" }

@@ -117,7 +117,7 @@ export const order = act({
   examples: [
     {
       command: "agentd channel order reviews round-robin qa dev",
-      description: "Take turns in a circle: first qa, then dev, then the others"
+      description: "Take turns round-robin: first qa, then dev, then the others"
     },
     {
       command: "agentd channel order reviews manual",

@@ -79,6 +79,6 @@ export const run = Effect.fnUntraced(function* ({ label, ownPort, print: isPrint
     url,
     isShown
       ? "Opened in your browser. The link works only once."
-      : "The link works once, within two minutes. To end the page's access later: agentd access revoke ID"
+      : "The link works once, and expires after two minutes. To end the page's access later: agentd access revoke ID"
   ])
 })

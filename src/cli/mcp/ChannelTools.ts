@@ -34,7 +34,7 @@ const wait = tool({
     ),
     seconds: Schema.optionalKey(
       Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 86_400 })).annotate({
-        description: "Length of the wait in seconds from the end of your turn; used instead of until."
+        description: "Number of seconds to wait after your turn ends. Use this or `until`, not both."
       })
     ),
     channel

@@ -128,7 +128,7 @@ const backup = Command.make(
   Command.withExamples([
     {
       command: "agentd backup ~/agentd.tar.zst",
-      description: "Make a consistent copy; agents and the daemon continue meanwhile"
+      description: "Make a consistent copy; agents and the daemon keep running"
     }
   ])
 )
@@ -263,7 +263,7 @@ const open = Command.make(
     "Open the web page of agentd in a browser; it can do everything that the board can, and more"
   ),
   Command.withExamples([
-    { command: "agentd open", description: "Open the page by a link that works once, within two minutes" },
+    { command: "agentd open", description: "Open the page with a one-time link that expires after two minutes" },
     { command: "agentd open --view --label wall", description: "Open a page that can only read, and name it wall" }
   ])
 )
@@ -296,7 +296,7 @@ const schema = Command.make(
   Command.withExamples([
     {
       command: "agentd schema > agentd.schema.json",
-      description: 'Save the schema; then name the file as "$schema" in agentd.jsonc'
+      description: 'Save the schema; then set "$schema" in agentd.jsonc to the path of the file'
     },
     {
       command: "agentd schema --openapi > agentd.openapi.json",

@@ -73,9 +73,9 @@ export const answered = (
   const named = first === "" ? [] : asking.filter((id) => id.startsWith(first))
   // pass the id on as typed, because the daemon also recognizes the full ids of calls that have ended
   if (named.length === 1 || named.includes(first)) return { callId: first, reason: others }
-  if (named.length > 1) return { message: `${first} matches ${named.length} calls that wait: ${named.join(", ")}` }
+  if (named.length > 1) return { message: `${first} matches ${named.length} waiting calls: ${named.join(", ")}` }
   const oldest = asking[0]
-  return oldest === undefined ? { message: "No call waits for an answer." } : { callId: oldest, reason: rest }
+  return oldest === undefined ? { message: "No call is waiting for an answer." } : { callId: oldest, reason: rest }
 }
 
 /**
@@ -84,7 +84,7 @@ export const answered = (
  */
 export const chosen: typeof answered = (rest, asking) => {
   const [oldest] = asking
-  if (oldest === undefined) return { message: "No question waits for an answer." }
+  if (oldest === undefined) return { message: "No question is waiting for an answer." }
   const named = asking.find((id) => rest === id || rest.startsWith(`${id} `))
   return named === undefined ? { callId: oldest, reason: rest } : { callId: named, reason: rest.slice(named.length) }
 }

@@ -248,14 +248,14 @@ it.each([
   ["c2 because", ["c1", "c2"], { callId: "c2", reason: "because" }],
   ["because it is", ["c1", "c2"], { callId: "c1", reason: "because it is" }],
   ["c1 yes", ["c12", "c1"], { callId: "c1", reason: "yes" }],
-  ["c why", ["c1", "c2"], { message: "c matches 2 calls that wait: c1, c2" }],
-  ["", [], { message: "No call waits for an answer." }]
+  ["c why", ["c1", "c2"], { message: "c matches 2 waiting calls: c1, c2" }],
+  ["", [], { message: "No call is waiting for an answer." }]
 ])("an answer of %j to %j", (rest, asking, is) => expect(answered(rest, asking)).toEqual(is))
 
 it.each([
   ["2", ["2a-1", "2b-1"], { callId: "2a-1", reason: "2" }],
   ["2b-1 1", ["2a-1", "2b-1"], { callId: "2b-1", reason: " 1" }],
-  ["2", [], { message: "No question waits for an answer." }]
+  ["2", [], { message: "No question is waiting for an answer." }]
 ])("a choice of %j to %j", (rest, asking, is) => expect(chosen(rest, asking)).toEqual(is))
 
 const key = (name: string, input?: string, ctrl = false): Terminal.UserInput => ({
