@@ -42,7 +42,7 @@ describe("JSON that is a hundred thousand levels deep", () => {
           const { status, text } = yield* post(socket, path, body)
           assert.strictEqual(status, 400, path)
           assert.deepStrictEqual(JSON.parse(text), {
-            error: `The body has more than ${MAX_NESTING} levels.`,
+            error: `The body has more than ${MAX_NESTING} levels of nesting.`,
             code: "invalid",
             field: "body",
             remedy: "Leave out the deep part."

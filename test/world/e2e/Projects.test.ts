@@ -66,7 +66,7 @@ it.live("a project has a name of its own, keeps its history under another, is re
     assert.match(yield* ends(0, "project", "start", "store"), /begun: a, b\./)
     yield* box.untilAgent("b", "runs", ({ project, state }) => project === "store" && state === "Running")
 
-    assert.match(yield* ends(0, "project", "remove", "store", "--yes", "--force"), /store is removed/)
+    assert.match(yield* ends(0, "project", "remove", "store", "--yes", "--force"), /project store was removed/)
     assert.deepStrictEqual(yield* box.processes, [])
     assert.isTrue(existsSync(join(box.project, "agentd.jsonc")))
     assert.notInclude(yield* ends(0, "project", "ls"), "store")
