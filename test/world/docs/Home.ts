@@ -48,7 +48,7 @@ export class Home {
       HOME: this.folder,
       PATH: `${join(this.folder, "bin")}:${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`,
       // compiled code is no part of a home that tells
-      XDG_CACHE_HOME: join(import.meta.dirname, "../../node_modules/.cache/docs"),
+      XDG_CACHE_HOME: join(import.meta.dirname, "../../../node_modules/.cache/docs"),
       LANG: "C.UTF-8",
       EDITOR: "true",
       USER: "ada"
