@@ -3,7 +3,7 @@
  * other agents, and instructions for the answer. Pure.
  *
  * Guarantees: the prompt is bounded; it includes the newest posts, and says how many are left out. The text of posts is
- * quoted (Frame), so that it cannot be taken for the channel's own text.
+ * quoted (MessageFrame), so that it cannot be taken for the channel's own text.
  */
 import * as MessageFrame from "../domain/MessageFrame.ts"
 import { type Channel, type Post, type Seated, seatsOf } from "./ChannelState.ts"

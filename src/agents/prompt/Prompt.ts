@@ -1,6 +1,6 @@
 /**
  * Prompt: the text that an agent receives at the start of a run. Pure: equal inputs give equal text, because the
- * random mark of the frames (Frame) is an input too.
+ * random mark of the frames (MessageFrame) is an input too.
  *
  * Order: the agent's role and instructions, its permanent task, the outcome of the last run, then the messages, oldest
  * first. Messages that would make the prompt longer than `MAX_PROMPT_BYTES` wait for the next run; urgent messages are

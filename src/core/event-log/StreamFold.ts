@@ -19,7 +19,7 @@ export interface StreamFold<S> {
   of?(stream: string): boolean
   // Declared as methods, so that a table can contain folds with states of different types.
   apply(state: S, rune: Rune): S
-  /** Converts the state to JSON and back; omitted if `PlainState` can convert it. */
+  /** Converts the state to JSON and back; omitted if `StateJson` can convert it. */
   toPlain?(state: S): unknown
   fromPlain?(plain: unknown): S
   /** Converts a state that an older version of the fold saved before its runes were deleted. Throws if it cannot. */
