@@ -91,7 +91,7 @@ export interface Granted extends Wanted {
   readonly token: string
 }
 
-/** A page that has received its access right. Its key is sent to it once, encrypted with the code of its link. */
+/** A page that has used its link. The page's key is sent to the page once, encrypted with the code of the link. */
 export interface Claimed extends Wanted {
   readonly id: string
   readonly code: string

@@ -90,9 +90,9 @@ export const Answered = Schema.Struct({
 })
 
 export const Overtaken = Schema.Struct({
-  /** The agent or session that the outdated notices are about. */
+  /** The agent or session that the dropped notices are about. */
   about: Schema.String,
-  /** Kind of the outdated notices. */
+  /** Kind of the notices that were dropped, such as `done`. */
   kind: Schema.Literals(NOTICE_KINDS),
   /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,

@@ -54,7 +54,7 @@ interface Source {
 /** A hash that distinguishes the rune from runes in other stores, which can have the same event id. */
 const hashOf = ({ at, kind, seq, stream }: Rune): string => hash("sha256", JSON.stringify([stream, seq, at, kind]))
 
-/** Folds alerts with equal keys into one each, in the order of the first alert of each key. */
+/** Merges alerts that have the same key. The result is ordered by the first alert of each key. */
 const folded = (all: ReadonlyArray<Source>): ReadonlyArray<Source> => {
   const byKey = new Map<string, Source>()
   for (const { alert, hash, rune } of all) {

@@ -30,8 +30,8 @@ export interface Open {
   readonly hash: string
   readonly told: ReadonlyArray<Message>
   /**
-   * Time from which escalation counts, in ms since the epoch: the notice was sent or escalated, or could not be sent.
-   * Null if none of this has happened, or if the user postponed the notice.
+   * When the wait for the next escalation began, in ms since the epoch: when the notice was last sent or escalated, or
+   * when it first could not be sent. Null before that, and while the user has postponed the notice.
    */
   readonly since: number | null
   /** Position of the last escalation channel that was used, from 1; 0 if none was. */

@@ -114,7 +114,7 @@ const piecesOf = function* (handle: number, size: number): Generator<Uint8Array,
 interface Source {
   readonly name: string
   readonly path: string
-  /** The hash of the file that the database contains; undefined if the database has none. */
+  /** The file's hash, as recorded in the database; undefined if none is recorded. */
   readonly sha256?: string
 }
 

@@ -266,7 +266,10 @@ const left = (more: number): BoardRow => ({
 
 const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question"])
 
-/** Status words of rows that need the user. A row with one of these words shows its matter itself. */
+/**
+ * Status words of rows that need the user. Such a row shows its first matter itself. A further matter gets a separate
+ * row, unless the row already shows it.
+ */
 const SPEAKS: ReadonlySet<BoardRow["word"]> = new Set(["needs you", "failed", "paused"])
 
 /** Whether the row already shows the matter: it is one of several calls, or messages that are counted in `inbox`. */

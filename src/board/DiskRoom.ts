@@ -8,7 +8,7 @@ export interface Room {
   readonly free?: number | null
 }
 
-/** If fewer bytes than this are free, the user is notified, whatever the growth is. */
+/** If fewer bytes than this are free, the user is notified, even if the log does not grow. */
 const LITTLE = 1_000_000_000
 /** If the disk will be full within this number of days, the user is notified, too. */
 const DAYS = 7

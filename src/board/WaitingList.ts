@@ -569,7 +569,7 @@ const ofZone = ({ doubt, startedAt = 0 }: Given): ReadonlyArray<Row> =>
         })
       ]
 
-/** Rows of the problems that a check of the whole log found. Each damaged conversation also has a row of its own. */
+/** The row for the problems that a check of the whole log found. Each damaged conversation also has its own row. */
 const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
   checked === undefined || checked === null || checked.problems === 0
     ? []

@@ -364,6 +364,6 @@ const make = Effect.fnUntraced(function* ({ supervisor }: Options) {
   return live.service()
 })
 
-/** The supervisor in the options must be started by another supervisor, after that of the agents. */
+/** Another supervisor must start `options.supervisor`, and must start it after the agents' supervisor. */
 export const layer = (options: Options): Layer.Layer<Channels, never, ActorSystem | AgentPort | EventLog> =>
   Layer.effect(Channels, make(options))

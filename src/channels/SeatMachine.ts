@@ -89,7 +89,7 @@ export type Action =
   | { readonly _tag: "PauseTurn"; readonly turnId: string | null }
   /** The seat gets the floor again, and its agent is sent the unread posts. */
   | { readonly _tag: "ResumeTurn"; readonly turnId: string | null }
-  /** Withdraws the agent's prompt, and ends the turn if one has begun with the prompt. */
+  /** Withdraws the prompt that was sent to the agent. If the agent's turn has begun with the prompt, ends the turn. */
   | { readonly _tag: "InterruptTurn"; readonly turnId: string | null }
   /** Posts a notice in the channel, if the channel's config enables such notices. */
   | { readonly _tag: "PostNotice"; readonly text: string }

@@ -32,7 +32,10 @@ export const AlertRow = Schema.Struct({
   to: Schema.Array(Schema.String),
   /** Addresses that the mail server rejected. */
   rejected: Schema.Array(Schema.String),
-  /** When the mail was sent, in ms since the epoch. Null: not sent yet, or the record was deleted as too old. */
+  /**
+   * When the mail was sent, in ms since the epoch. Null: the mail was not sent yet, or the record of the time was
+   * deleted because it was too old.
+   */
   sentAt: Schema.NullOr(Schema.Finite),
   attempts: Schema.Int,
   /** Error message of the last attempt to send the mail; null: that attempt did not fail. */

@@ -41,7 +41,7 @@ export const ProjectInfo = Schema.Struct({
     Schema.Struct({
       hash: Schema.String,
       since: Schema.Finite,
-      /** Number of changes of the file since the content in force was approved. */
+      /** How often the file has changed since it last had the approved content. */
       changes: Schema.optionalKey(Schema.Int)
     })
   ),

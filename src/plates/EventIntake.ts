@@ -185,8 +185,9 @@ export class EventIntake {
 type Start = Extract<PlateMachine.Event, { readonly _tag: "HookSessionStart" | "SessionStart" }>
 
 /**
- * Whether a hook belongs to the session of an agent's run, and not to a session that a program of the run started. A
- * run reports its session id only after the first hooks of its session. Only hooks report a clear within that session.
+ * True if a hook belongs to the session of an agent's run, false if it belongs to a session that a program of the run
+ * started. A run reports its session id only after the first hooks of its session. If the user runs `/clear` in the
+ * session, the session gets a new id, which only hooks report.
  */
 const isRuns = (
   { event, sessionId }: Heard,

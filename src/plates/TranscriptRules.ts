@@ -38,7 +38,7 @@ export interface Case {
   readonly now: number
   /** When a time of the session was first found in the future, because the clock was set back; otherwise `now`. */
   readonly setBackAt: number
-  /** True in a round of the health check, false for a read after a file was written. */
+  /** True if the periodic health check reads the transcript; false if it is read because a file was written. */
   readonly round: boolean
 }
 

@@ -54,8 +54,8 @@ export interface Asked {
   readonly inFile: boolean
   readonly all: ReadonlyArray<SubAgent>
   /**
-   * Depth of the new sub-agent and the maximum depth; 1 for sub-agents of an agent in the config file. Undefined if a
-   * user makes the request.
+   * `of`: depth of the new sub-agent; 1 if its parent is an agent in the config file. `most`: the maximum depth.
+   * Undefined if a user makes the request.
    */
   readonly depth: { readonly of: number; readonly most: number } | undefined
   /** Number of sub-agents that agents have started on this day, and the maximum. */

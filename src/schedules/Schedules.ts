@@ -6,9 +6,9 @@
  *                           ▲ one timer for all, by the wall clock
  *
  * Guarantees: a due time runs at most once, even after a crash, because the rune of the message or goal is also the
- * record of the run. A missed time is handled according to its catchUp. A project that fails affects no other. Without
- * schedules nothing wakes up. Otherwise the due times are checked at least every minute: a timer does not notice that
- * the machine slept, or that its clock was set.
+ * record of the run. A missed time is handled according to its catchUp. A project that fails affects no other. If there
+ * are no schedules, no timer runs. Otherwise the due times are checked at least every minute, because a timer does not
+ * notice that the machine slept, or that its clock was set.
  */
 import { Clock, Context, Deferred, Effect, Latch, Layer, Semaphore, Stream } from "effect"
 import { isZone } from "../config/Zone.ts"

@@ -240,8 +240,8 @@ export const make = Effect.gen(function* () {
   })
 
   /**
-   * Handles a request for approval from a call that was recorded as running. A new call replaces it, and runs only if
-   * approved.
+   * Handles a request for approval from a call that was recorded as running. Cancels the call, and replaces it with
+   * a new call that runs only if it is approved.
    */
   const begunAnew = (moves: Moves, callId: string, was: string): void => {
     const before = moves.call(was)

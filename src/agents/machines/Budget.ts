@@ -56,7 +56,7 @@ export const ofUsage = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTim
   usd
 })
 
-/** Usage that counts for the agent's own budget, including implausible usage. */
+/** Usage that counts toward the agent's own budget: all reported usage, even if agentd considers it implausible. */
 export const ofOwn = (usage: Usage): Spent => add(ofUsage(usage), usage.unlikely ?? {})
 
 export const add = (a: Spent, b: Partial<Spent>): Spent => ({

@@ -62,7 +62,10 @@ export const callRow = (
   }
 }
 
-/** A call that waits for the user, with its complete input. `input`: the redacted text. */
+/**
+ * A call that waits for the user. `whole`: the complete input. `input`: the same input as text, with registered secrets
+ * masked. Refused if `hash` is not the hash of the complete input.
+ */
 export const askedCall = (
   { project, agent }: Of,
   { hash, questions, reason }: Pick<Shown, "hash" | "questions" | "reason">,

@@ -184,7 +184,8 @@ export interface Data {
  */
 export const UNCOUNTED_LIMIT = 5
 /**
- * If agentd ends this often in a row during runs that gave no answer, the agent's runs are suspected as the cause.
+ * Number of consecutive times that agentd must end during an unanswered run of this agent before the agent is stopped,
+ * because its runs might be what ends agentd.
  */
 export const TAKEN_LIMIT = 20
 

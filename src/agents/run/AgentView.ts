@@ -95,9 +95,7 @@ const nextAt = (row: Row): number | null => {
   return due > now && hasWork(row) ? due : null
 }
 
-/**
- * How long a model can send no events before it is shown as silent, ms. Its program may be retrying without a report.
- */
+/** Time without events after which a model is shown as silent, ms. Its program might be retrying without a report. */
 const SILENT = 30_000
 
 /** The newest text from the agent's model, if its program reports text. */

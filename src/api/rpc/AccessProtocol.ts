@@ -21,8 +21,8 @@ const wanted = { right: Right, label: Bounds.line(100), caller: Bounds.caller }
 
 export const access = [
   /**
-   * Creates a one-time link that gives a page its key and expires after two minutes. From then on, the daemon listens on
-   * its port.
+   * Creates a one-time link that gives a page its key and expires after two minutes. First starts to listen on the
+   * daemon's HTTP port, if the daemon does not listen yet.
    * `ownPort`: the page gets its own port instead of a host name below `localhost`.
    */
   procedure(

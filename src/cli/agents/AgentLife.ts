@@ -1,6 +1,6 @@
 /**
- * `agentd start|stop|restart AGENT…`: starts, stops or restarts agents. Without an agent these commands act on the
- * daemon; the whole program handles that case.
+ * `agentd start|stop|restart AGENT…`: starts, stops or restarts agents. Without an agent's name, these commands act on
+ * the daemon: see the modules in `cli/daemon`.
  */
 import { act, off, oneOf, option, send, type Targets, words } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"

@@ -97,7 +97,7 @@ const PLACES: { readonly [key: string]: BoardRow["kind"] } = { g: "goal", c: "ch
 export class BoardState {
   rows: ReadonlyMap<string, BoardRow> = new Map()
   head: BoardHead | undefined = undefined
-  /** The reason why the daemon does not answer, and the time since when, in ms since the epoch. */
+  /** Set while the daemon does not answer. `message`: the reason. `since`: when this began, in ms since the epoch. */
   gone: { readonly message: string; readonly since: number } | undefined = undefined
   mode: Mode = "list"
   /** Id of the selected row; empty if no row is selected. */

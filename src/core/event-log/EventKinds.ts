@@ -18,7 +18,7 @@
 import { Cause, Exit, Schema } from "effect"
 import type { Payload, Rune, Visibility } from "./Rune.ts"
 
-/** Schema of a payload, as JSON in the store. */
+/** Schema of a payload. The store contains the encoded payload as JSON. */
 export type Shape<P = unknown> = Schema.Codec<P, unknown>
 
 export interface Kind<P = unknown> {

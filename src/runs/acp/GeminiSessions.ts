@@ -1,10 +1,10 @@
 /**
- * GeminiSessions: protects the conversation file of a Gemini CLI session from the program's own cleanup.
+ * GeminiSessions: prevents Gemini CLI from overwriting or deleting the conversation file of a session that it loads.
  *
- * `session/load` of Gemini CLI first opens a file for the session's id, named by the minute, and then looks for the
- * file with the conversation. In the minute in which the conversation was begun, both are the same file, and the
- * conversation is overwritten. In a later minute the new file stays without content. The next start considers it
- * damaged, and deletes every file of its session with it.
+ * For `session/load`, Gemini CLI first creates a file whose name contains the current minute and the session's id. Then
+ * Gemini CLI looks for the file with the conversation. If the conversation started in the same minute, both files have
+ * the same name, and the conversation is overwritten. Otherwise the new file stays empty. The next start of Gemini CLI
+ * considers the empty file damaged, and deletes all files of the session.
  *
  * Guarantees: before a session is loaded, its file has a name that no new file can get, and its folder contains no
  * empty file of the session. A file that contains a message is never removed. Unreadable files are not changed.

@@ -126,7 +126,7 @@ export class ModelTurn {
     return owed
   }
 
-  /** Emits the usage that has not been emitted yet. Uninterruptible, so that usage that was taken is always emitted. */
+  /** Emits the usage that has not been emitted yet. Uninterruptible, because `takeOwed` has already cleared it. */
   private get tellOwed(): Effect.Effect<void> {
     return Effect.uninterruptible(
       Effect.suspend(() => Effect.forEach(this.takeOwed(), this.options.emit, { discard: true }))

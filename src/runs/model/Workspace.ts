@@ -72,7 +72,7 @@ export interface WorkspaceOptions {
   readonly hidden?: ReadonlyArray<string> | undefined
 }
 
-/** Names of files and folders that no tool writes, anywhere in the workspace. */
+/** Names of files and folders that no tool may write to, anywhere in the workspace. */
 export const PROTECTED: ReadonlySet<string> = new Set([".git", "agentd.jsonc"])
 
 const MAX_DEPTH = 64

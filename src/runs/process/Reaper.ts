@@ -20,9 +20,10 @@ import type { Writable } from "node:stream"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
 /**
- * $1 is the store, $2 the grace in tenths of a second. The positional parameters are the runs, as the environment
- * entries to look for. A pattern must never be empty: it would match everything. `found` prints the pids of all
- * members, by the rules of `membersOf`. It walks up from itself to spare its own ancestors.
+ * Arguments: the store's id, and the grace period in tenths of a second. After `shift 2`, the positional parameters are
+ * the known runs, as entries `AGENTD_RUN=…` of the environment. The pattern for `grep` must not be empty, because an
+ * empty pattern would match everything. `found` prints the pids of all processes of the runs, by the rules of
+ * `membersOf`. The shell itself and its ancestors are never printed.
  */
 const SCRIPT = String.raw`
 trap '' HUP INT TERM

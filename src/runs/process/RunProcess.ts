@@ -24,8 +24,9 @@ import { Reaper } from "./Reaper.ts"
 /** The program to start; the run's mark is added to its environment. */
 export interface RunProcessSpec extends Mark, Program {
   /**
-   * True for an additional process of a run that has begun. The process has the run's mark, so it ends with the run at
-   * the latest. Ending this process alone ends only processes that belong to it by parent, group or session.
+   * True for an additional process of a run that has already begun. The process has the run's mark, so it ends when the
+   * run ends, or earlier. If only this process is ended, its own processes (by parent, group or session) end with it;
+   * all other processes of the run continue.
    */
   readonly part?: boolean | undefined
   /** If true and there is a keeper, the keeper holds the process, so that the next daemon can resume it. */
