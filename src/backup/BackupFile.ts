@@ -199,7 +199,7 @@ const check = ({ file, force, state }: Options) =>
       return Effect.fail(
         refused(
           `There is no store in ${state}.`,
-          "Name the state directory with --state DIR, or start the daemon once."
+          "Specify the state directory with --state DIR, or start the daemon once."
         )
       )
     if (isTorn(state))

@@ -104,7 +104,7 @@ const nowhere = (name?: string): CommandRefused =>
     : refuse(
         "not_found",
         `The project of ${name} is not known: there is no agentd.jsonc here.`,
-        "Name the project, too: PROJECT/GOAL. See: agentd goal ls --all"
+        "Specify the project, too: PROJECT/GOAL. See: agentd goal ls --all"
       )
 
 /** Maximum length of all descriptions in one reply, in characters. A single task that is longer is still returned. */

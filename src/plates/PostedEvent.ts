@@ -102,7 +102,7 @@ export const stopped = (raw: unknown): Result.Result<Stopped, EventRefused> =>
       body.refuse(
         "plate_id",
         "Both plate_id and session_id are missing.",
-        "Name the plate: a folder can have several sessions, and only one has ended."
+        "Specify the plate: a folder can have several sessions, and only one has ended."
       )
     }
     return { plateId, sessionId, pid: body.count("pid") }

@@ -71,7 +71,7 @@ export const answer = declare({
 
 export const approve = declare({
   path: ["approve"],
-  description: "Approve a tool call, or a request of a session; the first answer counts",
+  description: "Approve a tool call, or a request from a session; the first answer counts",
   examples: [
     { command: "agentd approve", description: "List the calls that wait for an answer, and what each would do" },
     { command: "agentd approve 01k9", description: "Show the whole call; on a terminal, ask whether to approve it" },
@@ -88,7 +88,7 @@ export const approve = declare({
 
 export const deny = declare({
   path: ["deny"],
-  description: "Deny a tool call, or a request of a session",
+  description: "Deny a tool call, or a request from a session",
   examples: [
     {
       command: 'agentd deny 01k9 --reason "not on main"',

@@ -24,7 +24,8 @@ const partsOf = (all: ReadonlyArray<string>, span: string | undefined): Parts | 
   const place = all.findIndex((one) => VERBS.includes(one))
   if (place === -1) return usage("The action is missing.", `Add send or goal: ${USAGE}`)
   const time = all.slice(0, place).join(" ")
-  if (time !== "" && span !== undefined) return usage("A time and --in exclude each other.", "Use only one of them.")
+  if (time !== "" && span !== undefined)
+    return usage("A time and --in cannot be used together.", "Use only one of them.")
   const given = span === undefined ? time : `in ${span}`
   const coming = FutureTime.parse(given)
   if (coming === undefined) {

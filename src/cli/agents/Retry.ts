@@ -62,7 +62,7 @@ export const dismiss = act({
   examples: [
     {
       command: "agentd dismiss shop/builder",
-      description: "Discard the unanswered messages of builder; they stay only in the log"
+      description: "Discard builder's unanswered messages; the log still contains them"
     },
     {
       command: "agentd dismiss shop/builder --held",

@@ -5,7 +5,7 @@ import { labels, yes } from "../parse/Names.ts"
 import { troubleIn } from "../render/PlainText.ts"
 
 const both = {
-  message: "--urgent and --steer exclude each other.",
+  message: "--urgent and --steer cannot be used together.",
   remedy: "Use only one: --steer ends the agent's turn, --urgent ends its run.",
   exitCode: ExitCode.usage
 }

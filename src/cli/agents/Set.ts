@@ -78,15 +78,15 @@ export const set = declare({
     },
     {
       command: "agentd set builder tester --model opus",
-      description: "Set the model of two agents, by the agents' name for it"
+      description: "Set the model of both agents to opus"
     },
     { command: "agentd set builder --reset", description: "Use the model and mode of agentd.jsonc again" }
   ],
   args: {
     names: agents,
     labels,
-    model: option("MODEL", "Model, by the agent's name for it"),
-    mode: option("MODE", "Mode, by the agent's name for it"),
+    model: option("MODEL", "Name of the model, as agentd set AGENT lists it"),
+    mode: option("MODE", "Name of the mode, as agentd set AGENT lists it"),
     reset: off("Remove earlier choices, and use agentd.jsonc again")
   },
   several: { kind: "agent", changes: (input) => (isChoice(input) ? "sets the model or mode of" : undefined) },

@@ -30,7 +30,7 @@ const none =
       ? undefined
       : {
           message: "Missing required argument: channel",
-          remedy: `Name the channel: agentd channel ${verb} CHANNEL. List all channels: agentd channel ls`,
+          remedy: `Specify the channel: agentd channel ${verb} CHANNEL. List all channels: agentd channel ls`,
           exitCode: ExitCode.usage
         }
 

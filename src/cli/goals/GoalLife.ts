@@ -13,7 +13,7 @@ const none =
       ? undefined
       : {
           message: "Missing required argument: goal",
-          remedy: `Name the goal: agentd goal ${verb} GOAL. List all goals: agentd goal ls`,
+          remedy: `Specify the goal: agentd goal ${verb} GOAL. List all goals: agentd goal ls`,
           exitCode: ExitCode.usage
         }
 const reason = option("TEXT", "Reason for the decision, which is written to the log")
@@ -52,7 +52,10 @@ export const plan = act({
   path: ["goal", "plan"],
   description: "Add your own plan to a goal that waits for a plan",
   examples: [
-    { command: "agentd goal plan g3 plan.json", description: "Use your plan, for example after agentd goal reject g3" }
+    {
+      command: "agentd goal plan g3 plan.json",
+      description: "Replace the plan with your own, for example after agentd goal reject g3"
+    }
   ],
   args: { name, file: word("Plan file in JSON") },
   rpc: ({ file, name }, caller) => send("GoalPlan", { name, caller, path: NodePath.resolve(file) })

@@ -141,7 +141,7 @@ const runesOf = Effect.fnUntraced(function* (
 
 const conversation = tool({
   name: "conversation",
-  description: "Show the newest messages to an agent and its answers, in full.",
+  description: "Show the newest messages that were sent to an agent, and its answers, in full.",
   readOnly: true,
   schema: Schema.Struct({ agent, turns: count(20, "Number of the agent's last turns to show. Default: 3.") }),
   run: (client, { agent, turns: many = 3 }, caller) =>

@@ -47,10 +47,10 @@ const answer = <R>(message: unknown, handle: Handler<R>): Effect.Effect<object |
   if (method === undefined && ("result" in message || "error" in message)) return Effect.succeed(undefined)
   if (!("id" in message) && typeof method === "string") return Effect.succeed(undefined)
   if (typeof id !== "string" && typeof id !== "number") {
-    return Effect.succeed(failure(null, { code: CODES.invalid, message: "id must be a text or a number." }))
+    return Effect.succeed(failure(null, { code: CODES.invalid, message: "id must be a string or a number." }))
   }
   if (typeof method !== "string") {
-    return Effect.succeed(failure(id, { code: CODES.invalid, message: "method must be a text." }))
+    return Effect.succeed(failure(id, { code: CODES.invalid, message: "method must be a string." }))
   }
   if (params !== undefined && !isObject(params)) {
     return Effect.succeed(failure(id, { code: CODES.params, message: "params must be a JSON object." }))

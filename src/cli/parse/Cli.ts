@@ -273,7 +273,7 @@ const access = Command.make("access").pipe(
   Command.withExamples([
     {
       command: "agentd access ls",
-      description: "List each page and program with its rights, and since when it has access"
+      description: "List each page and program, with its rights and when it got access"
     }
   ]),
   Command.withSubcommands(commandsOf(Declared.access))

@@ -13,6 +13,6 @@ export const nobody = ({ labels, names }: Targets, verb: string): Wrong | undefi
     ? undefined
     : {
         message: "Missing required argument: agent",
-        remedy: `Name the agent: agentd ${verb} AGENT. More: agentd ${verb} --help`,
+        remedy: `Specify the agent: agentd ${verb} AGENT. More: agentd ${verb} --help`,
         exitCode: ExitCode.usage
       }

@@ -13,7 +13,7 @@ export const diff = declare({
   description: "Show what a changed agentd.jsonc would do, dangerous changes first; nothing is put into force",
   examples: [
     { command: "agentd config diff", description: "Show the change in the project of this folder" },
-    { command: "agentd config diff shop --json", description: "Print the change with the hash for agentd trust" }
+    { command: "agentd config diff shop --json", description: "Print the change, and the hash to pass to agentd trust" }
   ],
   args: { project },
   rpc: ({ project }, caller) => read("ConfigChange", { name: project ?? "", caller }),

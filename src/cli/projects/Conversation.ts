@@ -72,7 +72,7 @@ const noProject = {
 }
 
 export const name = word(
-  "The project's name, or its conversation's id or the id's beginning; default: the project of this folder",
+  "Name of the project, or id of its conversation (or the beginning of that id); default: the project of this folder",
   {
     name: "project",
     default: ""

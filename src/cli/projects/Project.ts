@@ -155,7 +155,7 @@ type Listed =
 
 export const ls = declare({
   path: ["project", "ls"],
-  description: "List the projects with status, agents, cost today and folder",
+  description: "List the projects with status, agents, today's cost and folder",
   examples: [
     { command: "agentd project ls", description: "List all projects of your daemon" },
     { command: "agentd project ls --all --json", description: "List closed projects, too, as JSON" },

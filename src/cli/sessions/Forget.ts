@@ -4,7 +4,7 @@ import { ExitCode } from "../parse/ExitCode.ts"
 
 const nothing = {
   message: "Missing required argument: plate",
-  remedy: "Name the session: agentd forget PLATE. List all sessions: agentd ps --plates",
+  remedy: "Specify the session: agentd forget PLATE. List all sessions: agentd ps --plates",
   exitCode: ExitCode.usage
 }
 

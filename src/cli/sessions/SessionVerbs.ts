@@ -10,7 +10,7 @@ import * as Declared from "../parse/DeclaredVerbs.ts"
 import { maybeWord, off, verb } from "../parse/Verb.ts"
 
 const plate = Argument.String("plate").pipe(
-  Argument.withDescription("The session: its plate's id (or the id's beginning), or the session's own id")
+  Argument.withDescription("Id of the session's plate (or the beginning of that id), or the session's own id")
 )
 
 const run = Command.make(

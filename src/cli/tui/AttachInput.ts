@@ -28,7 +28,7 @@ export const HELP: ReadonlyArray<string> = [
 ]
 
 const send = (how: "steer" | "urgent", text: string): Asked =>
-  text === "" ? { _tag: "Wrong", message: `/${how} needs a text.` } : { _tag: "Send", how, text }
+  text === "" ? { _tag: "Wrong", message: `/${how} needs a message.` } : { _tag: "Send", how, text }
 
 export const parse = (line: string): Asked => {
   const text = line.trim()
