@@ -267,8 +267,8 @@ const left = (more: number): BoardRow => ({
 const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question"])
 
 /**
- * Status words of rows that need the user. Such a row shows its first matter itself. A further matter gets a separate
- * row, unless the row already shows it.
+ * Status words of rows that need the user. If such a row has no commands yet, the row itself shows the matter.
+ * Otherwise the matter gets a separate row, unless the row already shows it.
  */
 const SPEAKS: ReadonlySet<BoardRow["word"]> = new Set(["needs you", "failed", "paused"])
 

@@ -184,8 +184,8 @@ export const close = Effect.fnUntraced(function* (
 })
 
 /**
- * Archives a closed conversation. From its next start on, the daemon reads only the rune `session.archived` instead of
- * the conversation's own runes.
+ * Archives a closed conversation. After a restart, the daemon reads only the rune `session.archived` instead of the
+ * conversation's own runes.
  */
 export const archive = Effect.fnUntraced(function* (
   entry: Entry,

@@ -276,7 +276,7 @@ interface Form<A extends Args, V> {
   readonly several?: Several<Input<A>>
   /** Corrects the arguments, for a verb in which a word can be used instead of a flag. */
   readonly meant?: (input: Input<A>) => Input<A>
-  /** The error if arguments exclude each other although each of them is valid; otherwise undefined. */
+  /** The error if the arguments cannot be used together although each of them is valid; otherwise undefined. */
   readonly wrong?: (input: Input<A>, caller: Caller) => Wrong | undefined
   readonly rpc: (input: Input<A>, caller: Caller, world: Pick<World, "now">) => Ask<V>
   /**

@@ -42,8 +42,8 @@ export interface Input {
   /** The only stream to repair; if omitted, all damaged streams are repaired. */
   readonly only?: string | undefined
   /**
-   * Creates a function that returns the reason why a rune cannot be folded. `beginning`: the file with the state
-   * before the log's first rune; undefined if no older runes were deleted.
+   * Creates a function that returns the reason why a rune cannot be folded. `beginning`: the state before the
+   * log's first rune; undefined if no older runes were deleted.
    */
   readonly folds?: (beginning: BaselineFile | undefined) => NonNullable<Options["folds"]>
   /** Called with each lost rune that is still readable. */
