@@ -84,7 +84,7 @@ describe("schedules of a daemon that is killed", () => {
       assert.isTrue(times.every((time) => time.endsWith(" 1")))
       const listed = (yield* box.cli("schedule", "ls")).stdout
       assert.match(listed, /shop\/nightly +waits +.*30 2 \* \* \* Europe\/Berlin/)
-      assert.match(listed, /shop\/weekly +waits .*asked for .* → g1, in progress/)
+      assert.match(listed, /shop\/weekly +waits .*run by hand .* → g1, in progress/)
       assert.strictEqual((yield* box.cli("verify")).code, 0)
     })
   )
