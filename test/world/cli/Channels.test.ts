@@ -113,7 +113,7 @@ describe("agentd channel", () => {
         assert.include(out, "#reviews of web: rests after 2 posts without a person")
         assert.include(out, `agentd --state ${state} channel resume web/reviews`)
         assert.lengthOf(JSON.parse((yield* agentd("waiting", "--json")).out).rows, 1)
-        assert.include((yield* agentd("channel", "resume", "web/reviews")).out, "#reviews goes on.")
+        assert.include((yield* agentd("channel", "resume", "web/reviews")).out, "#reviews continues.")
         yield* world.speaking("dev")
         assert.strictEqual((yield* agentd("waiting")).out, "Nothing waits for you.\n")
         assert.match((yield* agentd("channel", "--help")).out, /requeue +End an agent's wait/)

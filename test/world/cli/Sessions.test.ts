@@ -257,7 +257,7 @@ describe("agentd hooks", () => {
       expect((yield* at("install", "--http")).out).toContain("port 21999")
       expect(installed(file).urls).toEqual(["http://127.0.0.1:21999/hooks/claude"])
       expect(readFileSync(file, "utf8")).toContain(readFileSync(join(base, "s", "http-hooks.token"), "utf8").trim())
-      expect((yield* at("status")).out).not.toContain("older than the installed")
+      expect((yield* at("status")).out).not.toContain("differ from")
       yield* at("install")
       expect(installed(file).urls).toEqual([])
     })

@@ -87,7 +87,10 @@ const asked = (address: string, token: string, block: string) =>
 
 describe("docs/protocol.md", () => {
   it("names the versions", () => {
-    assert.include(page, `This is version ${PROTOCOL}. The daemon answers version ${OLDEST_PROTOCOL}, too.`)
+    assert.include(
+      page,
+      `This page describes version ${PROTOCOL} of the protocol. The daemon also supports version ${OLDEST_PROTOCOL}.`
+    )
   })
 
   it.live("shows what a daemon answers: on its socket, over HTTP, and as streams that go on after a cursor", () =>
