@@ -307,7 +307,8 @@ const giveUp = (data: Data) => ({
     data.consecutiveErrors >= data.limits.maxConsecutiveErrors
       ? `${data.consecutiveErrors} errors in a row; the last: ${data.lastError}`
       : `${data.totalErrors} errors in total; the last: ${data.lastError}`,
-  remedy: "Fix the last error, then start the agent again."
+  // part of the folded state, so the text stays the one of earlier versions
+  remedy: "Fix what the last error names, then start the agent again."
 })
 
 /** The reason why the run ended; null if it ended successfully. */

@@ -340,7 +340,7 @@ describe("an alert that is mailed", () => {
     assert.deepInclude(mailed(stopped), {
       kind: "agent.stopped",
       reason: "5 errors in a row; the last: exit code 1: no such file",
-      remedy: "Fix the last error, then start the agent again.",
+      remedy: "Fix what the last error names, then start the agent again.",
       errors: { row: 5, all: 5 },
       runId: "r5"
     })

@@ -147,6 +147,20 @@ const wordless = (name: string, value: unknown): unknown => {
   return JSON.parse(JSON.stringify(value, without))
 }
 
+/** Wordings of details in rows: today's, and the one of the recordings. */
+const REWORDED = [
+  ["prepares its working folder", "prepares where it works"],
+  ["in progress", "under way"],
+  ["has finished a run successfully", "has ended a run well"]
+] as const
+
+/** Undoes newer wordings in rows. */
+const reworded = (name: string, value: unknown): unknown => {
+  if (!name.startsWith("row: ")) return value
+  const text = REWORDED.reduce((all, [today, recorded]) => all.replaceAll(today, recorded), JSON.stringify(value))
+  return JSON.parse(text) as unknown
+}
+
 /** Undoes a newer field: the outbox kept when messages were due, and not when they left. */
 const leaving = (name: string, value: unknown): unknown => {
   if (name !== "daemon alerter" || typeof value !== "object" || value === null) return value
@@ -174,7 +188,7 @@ const unfiled = (name: string, value: unknown): unknown => {
 /** As far as it has to be what it was. */
 const known = (name: string, value: unknown): unknown => {
   const asked = asking(name, finalized(name, timing(unfiled(name, value))))
-  return leaving(name, wordless(name, counting(name, stumbling(name, asked))))
+  return reworded(name, leaving(name, wordless(name, counting(name, stumbling(name, asked)))))
 }
 
 /** Plates of runs, by their ids: no run has one any more. */
