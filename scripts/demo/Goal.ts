@@ -66,12 +66,12 @@ export const part = Effect.fnUntraced(function* ({ agentd, claim, project, title
   yield* agentd("goal", "show", "g1")
   const { goal, tasks } = JSON.parse(yield* agentd("goal", "show", "g1", "--json")) as Shown
   claim("the goal is met", goal.state === "goal_met")
-  claim("the till failed once and was tried again", tasks.find(({ id }) => id === "till")?.errors === 1)
-  claim("the critic sent one back, and it was mended", goal.rounds === 1 && tasks.length === TASKS.length + 1)
+  claim("the till failed once and was retried", tasks.find(({ id }) => id === "till")?.errors === 1)
+  claim("the critic sent one task back, and it was fixed", goal.rounds === 1 && tasks.length === TASKS.length + 1)
   yield* agentd("goal", "merge", "g1")
   const files = TASKS.map(({ id }) => join(project, `${id}.txt`))
   claim(
-    "the work of both is in what is checked out",
+    "the work of both agents is in the checkout",
     files.every((file) => existsSync(file))
   )
 })
