@@ -307,7 +307,7 @@ const giveUp = (data: Data) => ({
     data.consecutiveErrors >= data.limits.maxConsecutiveErrors
       ? `${data.consecutiveErrors} errors in a row; the last: ${data.lastError}`
       : `${data.totalErrors} errors in total; the last: ${data.lastError}`,
-  // part of the folded state, so the text stays the one of earlier versions
+  // recorded logs fold to this text
   remedy: "Fix what the last error names, then start the agent again."
 })
 
