@@ -86,6 +86,10 @@ const restored = (state: string, file: string) =>
 
 const headOf = (state: string) => withInlineLog({ file: join(state, "runes.db") }, (log) => log.head)
 
+const pieces = async function* (bytes: Buffer, size = 700) {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
+}
+
 describe("Tar", () => {
   it.live("what is written is read again, and by tar: long names, other letters, all sizes", () =>
     Effect.gen(function* () {
@@ -119,6 +123,76 @@ describe("Tar", () => {
         })
       )
       assert.deepStrictEqual(found, entries)
+    })
+  )
+
+  for (const format of ["ustar", "pax", "gnu"])
+    it.live(`a name of over 100 bytes that tar wrote in the format ${format} comes out whole`, () =>
+      Effect.gen(function* () {
+        const base = yield* folder
+        const name = `sessions/${"s".repeat(90)}/${"n".repeat(60)}`
+        fs.mkdirSync(join(base, name, ".."), { recursive: true })
+        fs.writeFileSync(join(base, name), "text")
+        const tar = execFileSync("tar", [`--format=${format}`, "-cf", "-", name], { cwd: base })
+        const found: Array<string> = []
+        yield* Effect.promise(() =>
+          Tar.read(pieces(tar), async (entry, content) => {
+            found.push(entry.name, `${entry.size}`, Buffer.concat(await Array.fromAsync(content)).toString())
+          })
+        )
+        assert.deepStrictEqual(found, [name, "4", "text"])
+      })
+    )
+
+  it.live("a byte that is not zero behind an entry's content is refused, wherever the pieces are cut", () =>
+    Effect.gen(function* () {
+      const entries = [3, 512, 70_000, 1].map((size, index) => ({ name: `${index}`, size }))
+      const tar = Buffer.concat(
+        yield* Effect.promise(() =>
+          Array.fromAsync(Tar.write(entries.map((entry) => ({ ...entry, content: [Buffer.alloc(entry.size, 1)] }))))
+        )
+      )
+      const read = (bytes: Buffer, cut: number) =>
+        Effect.promise(async () => {
+          const sizes: Array<number> = []
+          return Tar.read(pieces(bytes, cut), async (_, content) => {
+            sizes.push(Buffer.concat(await Array.fromAsync(content)).length)
+          }).then(
+            () => sizes,
+            (error: unknown) => `${error}`
+          )
+        })
+      // an end of each entry's padding: 2 blocks of the first, 2 of the second, 1 and 137 of the third
+      const ends = [1024, (5 + 137) * 512, (5 + 137 + 2) * 512]
+      for (const cut of [1, 512, 700, 65_536]) {
+        assert.deepStrictEqual(
+          yield* read(tar, cut),
+          entries.map(({ size }) => size)
+        )
+        for (const end of ends) {
+          const damaged = Buffer.from(tar)
+          damaged[end - 1] = 1
+          assert.match(`${yield* read(damaged, cut)}`, /damaged/, `byte ${end - 1} in pieces of ${cut}`)
+        }
+      }
+    })
+  )
+
+  it.live("an entry that is no plain file is refused", () =>
+    Effect.gen(function* () {
+      const base = yield* folder
+      fs.symlinkSync("/etc/passwd", join(base, "link"))
+      fs.mkdirSync(join(base, "folder"))
+      for (const name of ["link", "folder"]) {
+        const tar = execFileSync("tar", ["-cf", "-", name], { cwd: base })
+        const outcome = yield* Effect.promise(() =>
+          Tar.read(pieces(tar), async () => {}).then(
+            () => "read",
+            (error: unknown) => `${error}`
+          )
+        )
+        assert.match(outcome, /not a plain file/, name)
+      }
     })
   )
 })
