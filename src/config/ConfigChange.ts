@@ -189,24 +189,13 @@ const CONTEXT = 3
  * removed and added.
  */
 const MAX_EDITS = 4_000
-const SIGNS = { Delete: "-", Insert: "+", Equal: " " } as const
 
 /**
  * Removed (`-`) and added (`+`) lines with some unchanged lines around them. `@ N`: the next line is line N of the new
- * text.
+ * text. A last line without a line end is followed by a line with `\`, as in git.
  */
-export const diffOf = (before: string, after: string): ReadonlyArray<string> => {
-  const edits = TextDiff.diff(before.split("\n"), after.split("\n"), { maxEdits: MAX_EDITS })
-  const lines = edits.flatMap(({ _tag, items }) => items.map((text) => [SIGNS[_tag], text] as const))
-  const near = new Set<number>()
-  lines.forEach(([sign], index) => {
-    if (sign === " ") return
-    for (let at = index - CONTEXT; at <= index + CONTEXT; at++) near.add(at)
-  })
-  let number = 1
-  return lines.flatMap(([sign, text], index) => {
-    const head = near.has(index) && !near.has(index - 1) ? [`@ ${number}`] : []
-    if (sign !== "-") number += 1
-    return near.has(index) ? [...head, `${sign}${text}`] : []
-  })
-}
+export const diffOf = (before: string, after: string): ReadonlyArray<string> =>
+  TextDiff.unified(TextDiff.lines(before, after, { maxEdits: MAX_EDITS }), { context: CONTEXT })
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => line.replace(/^@@ -\S+ \+(\d+).*/, "@ $1"))
