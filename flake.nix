@@ -14,16 +14,15 @@
         ] (system: f nixpkgs.legacyPackages.${system});
 
       # The Node that npm brings is linked for other distributions, and nixpkgs has
-      # one; the Effect diagnostics (scripts/checker) are for development. Both are optional.
+      # one; the Effect diagnostics (@effect/tsgo) are for development. Both are optional.
       readJSON = path: builtins.fromJSON (builtins.readFile path);
       manifest = readJSON ./package.json;
-      checker = readJSON ./scripts/checker/package.json;
-      optional = builtins.attrNames (manifest.optionalDependencies // checker.optionalDependencies);
+      checker = "@effect/tsgo";
       withoutOptional =
         package:
         removeAttrs package [ "optionalDependencies" ]
         // {
-          devDependencies = removeAttrs package.devDependencies [ checker.name ];
+          devDependencies = removeAttrs package.devDependencies [ checker ];
         };
 
       # The lock file names no registry, and importNpmLock fetches only what has an address.
@@ -41,7 +40,8 @@
       lock =
         let
           whole = readJSON ./package-lock.json;
-          unused = [ "scripts/checker" ] ++ map (name: "node_modules/${name}") ([ checker.name ] ++ optional);
+          optional = manifest.optionalDependencies // whole.packages."node_modules/${checker}".optionalDependencies;
+          unused = map (name: "node_modules/${name}") ([ checker ] ++ builtins.attrNames optional);
           packages = removeAttrs whole.packages unused;
         in
         whole // { packages = builtins.mapAttrs withAddress packages; };

@@ -599,30 +599,36 @@ describe("the project", () => {
   })
 
   it("pins every dependency exactly", () => {
-    const checker = json("scripts/checker/package.json")
-    const versions = [json("package.json"), checker].flatMap((manifest) =>
-      kinds.flatMap((kind) => Object.entries<string>(manifest[kind] ?? {}))
-    )
+    const versions = kinds.flatMap((kind) => Object.entries<string>(json("package.json")[kind] ?? {}))
     assert.isAbove(versions.length, 0)
-    const own = "file:scripts/checker"
     assert.deepStrictEqual(
-      versions.filter(([name, version]) =>
-        name === checker.name ? version !== own : !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)
-      ),
+      versions.filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)),
       []
     )
   })
 
   it("has a lock file that fits its manifest and names no registry", () => {
     const [manifest, lock] = [json("package.json"), json("package-lock.json")]
-    const checker = json("scripts/checker/package.json")
-    for (const kind of kinds) {
-      assert.deepStrictEqual(lock.packages[""][kind], manifest[kind])
-      assert.deepStrictEqual(lock.packages["scripts/checker"][kind], checker[kind])
-    }
+    for (const kind of kinds) assert.deepStrictEqual(lock.packages[""][kind], manifest[kind])
     assert.deepStrictEqual(
       Object.entries<{ readonly resolved?: string }>(lock.packages).filter(
-        ([, { resolved }]) => resolved !== undefined && resolved !== "scripts/checker"
+        ([, { resolved }]) => resolved !== undefined
+      ),
+      []
+    )
+  })
+
+  it("has a checker for each system that its compiler's package names, and a hash of all else that is installed", () => {
+    const lock: { readonly [path: string]: { readonly version: string; readonly integrity?: string } } =
+      json("package-lock.json").packages
+    const { optionalDependencies } = json("package-lock.json").packages["node_modules/@effect/tsgo"]
+    for (const [name, version] of Object.entries(optionalDependencies))
+      assert.strictEqual(lock[`node_modules/${name}`]?.version, version, name)
+    // the registry behind this lock file has no programs of the checker for other systems, so nobody knows their hash
+    assert.deepStrictEqual(
+      Object.entries(lock).filter(
+        ([path, { integrity }]) =>
+          integrity === undefined && path !== "" && !path.startsWith("node_modules/@effect/tsgo-")
       ),
       []
     )

@@ -214,6 +214,7 @@ describe.skipIf(lacks.length > 0)("the package", () => {
       [["--prefix", "/dev/null/x", tarball], /you may not write in .*\n {2}Choose a folder/],
       [[join(folder, "none.tgz")], /there is no file .*none\.tgz\.\n {2}Make one/],
       [["--prefix", prefix], /no package is named/],
+      [["--prefix"], /^install: --prefix names no folder\.\n {2}Use it so: /],
       [["--prefix", prefix, join(installed, "LICENSE")], /npm install failed, see above\. Nothing is installed/]
     ] as const) {
       const { status, stderr } = install(...args)
