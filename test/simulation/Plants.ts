@@ -301,9 +301,9 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 20_032
   },
   "an input is written twice": {
-    file: "src/runs/claude/ClaudeRun.ts",
-    from: 'this.write(stream.give(turnId, id, text, blocksOf(files)), { say: "turn", turnId, uuid: id, session })',
-    to: 'const given = stream.give(turnId, id, text, blocksOf(files))\n      this.write(given, { say: "turn", turnId, uuid: id, session })\n      this.write(given, { say: "turn", turnId, uuid: id, session })',
+    file: "src/runs/line/LineRun.ts",
+    from: "this.write(this.attempt.protocol.give({ turnId, uuid: id, text, files, paths }))",
+    to: "const given = this.attempt.protocol.give({ turnId, uuid: id, text, files, paths })\n      this.write(given)\n      this.write(given)",
     seed: 20_002
   },
   "a program is over before its output is read": {
@@ -391,8 +391,8 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 10_036
   },
   "the first input is given again by the next daemon": {
-    file: "src/runs/claude/ClaudeRun.ts",
-    from: "const isNew = this.attempt.history === undefined",
+    file: "src/runs/line/LineRun.ts",
+    from: "const isNew = attempt.history === undefined",
     to: "const isNew = true",
     seed: 27_502
   },

@@ -7,15 +7,10 @@
 import type { Outcome } from "../Outcome.ts"
 import * as Fault from "../Fault.ts"
 import { epoch } from "../gateway/LimitHeaders.ts"
+import type { End } from "../line/LineProtocol.ts"
 import { type ClaudeRecord, number, oneLine, text, texts } from "./ClaudeRecord.ts"
 import type { ExitStatus } from "../process/ChildProcess.ts"
-
-export { error, type Fault } from "../Fault.ts"
-
-export type End =
-  | { readonly _tag: "Completed"; readonly output: string }
-  | { readonly _tag: "Interrupted" }
-  | { readonly _tag: "Failed"; readonly fault: Fault.Fault }
+import * as RunEnd from "../RunEnd.ts"
 
 /** Facts that the result itself does not contain. */
 export interface Context {
@@ -73,12 +68,6 @@ const GONE = /no conversation found|requires a valid session id/i
 const HELD = /already (open|running|in use)|open in another|in use by|running elsewhere/i
 const ARGUMENTS = /^error: (unknown|option|too many|invalid)|cannot be used with root|invalid mcp config/im
 
-export const exitWords = ({ code, signal }: ExitStatus, said: string): string => {
-  const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`
-  const last = oneLine(said)
-  return `claude ${how}${last === "" ? "" : `: ${last}`}`
-}
-
 /**
  * Returns the outcome of a program that ended before it was ready. "gone": the session that should be resumed does not
  * exist.
@@ -86,7 +75,7 @@ export const exitWords = ({ code, signal }: ExitStatus, said: string): string =>
 export const birthOf = (status: ExitStatus, said: string): Outcome | "gone" => {
   if (GONE.test(said)) return "gone"
   if (HELD.test(said)) return { _tag: "Uncounted", reason: "held" }
-  const detail = exitWords(status, said)
+  const detail = RunEnd.wordsOf("claude", status, oneLine(said))
   const last = said.trim().split("\n").at(-1) ?? ""
   const kind = Fault.kindOf(Fault.saidIn(last))
   if (Fault.isOutside(kind)) return Fault.faultOf(kind, detail, REMEDIES).outcome

@@ -12,7 +12,9 @@
 import type { Decision, RunEvent } from "../Backend.ts"
 import { ClaudeBackground, type KnownBackground } from "./ClaudeBackground.ts"
 import { ClaudeCalls, type KnownCalls, refusalOf } from "./ClaudeCalls.ts"
+import type { Fault } from "../Fault.ts"
 import { epoch } from "../gateway/LimitHeaders.ts"
+import type { End, Wait } from "../line/LineProtocol.ts"
 import * as ClaudeFault from "./ClaudeFault.ts"
 import { type ClaudeRecord, inner, list, number, oneLine, text, texts } from "./ClaudeRecord.ts"
 import * as AgentOptions from "../AgentOptions.ts"
@@ -33,9 +35,6 @@ export type Note =
   | { readonly say: "interrupt" | "request" }
   /** A record that the stream had to send by itself, in order. */
   | { readonly say: "reply" }
-
-/** The next step that the CLI must take: become ready, continue the turn, or report on its subagents. */
-export type Wait = "ready" | "answer" | "report"
 
 interface Turn {
   readonly turnId: string
@@ -132,7 +131,7 @@ export class ClaudeStream {
   /** Mode of the session. Empty as long as the session has had no mode in which calls run without approval. */
   private mode = ""
   /** The fault that ended the last turn. */
-  fault: ClaudeFault.Fault | undefined = undefined
+  fault: Fault | undefined = undefined
   /** An error message that the CLI sent before it was ready. */
   complaint = ""
 
@@ -273,7 +272,7 @@ export class ClaudeStream {
   }
 
   /** Ends the turn for a reason that the CLI did not report. */
-  end(end: ClaudeFault.End): ReadonlyArray<RunEvent> {
+  end(end: End): ReadonlyArray<RunEvent> {
     this.finish(end)
     return this.events.splice(0)
   }
@@ -462,7 +461,7 @@ export class ClaudeStream {
     if (turn.interrupted) this.says.push(this.request("interrupt"))
   }
 
-  private finish(end: ClaudeFault.End): void {
+  private finish(end: End): void {
     const { turn } = this
     if (turn === undefined) return
     const { turnId } = turn
