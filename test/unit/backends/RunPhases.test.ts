@@ -8,7 +8,7 @@ const WORKS: ReadonlyArray<Work> = ["turn", "none", "other"]
 
 describe("RunPhases", () => {
   it("every pair of phase and signal is decided, and no phase goes back", () => {
-    assert.deepStrictEqual(Object.keys(TABLE), PHASES)
+    assert.deepStrictEqual(Object.keys(TABLE), [...PHASES])
     for (const phase of PHASES)
       for (const signal of SIGNALS)
         for (const work of WORKS)
@@ -50,8 +50,8 @@ describe("RunEnd", () => {
   }
   const birth = () => "birth" as const
   const of = (end: Partial<RunEnd.End>) => RunEnd.outcomeOf({ ...END, ...end }, birth)
-  const failed = { _tag: "Error", detail: "it ended" }
-  const success = { _tag: "Success" }
+  const failed = { _tag: "Error", detail: "it ended" } as const
+  const success = { _tag: "Success" } as const
 
   it("unasked: exit 0 between turns is a success; in a turn, by a code or by a signal it is an error", () => {
     assert.deepEqual(of({}), success)
