@@ -131,15 +131,18 @@ const compiled = (code: string, folder: string): Buffer => {
   return execFileSync(process.execPath, ["-e", `const __dirname = ${JSON.stringify(folder)};${program}`], { env })
 }
 
-/** Leaves out nodemailer's list of MIME types, a twelfth of its code: mails of agentd have no attachments. */
-const MIME_TYPES = "node_modules/nodemailer/dist/esm/mime-funcs/mime-types.js"
-const lists = {
-  name: "lists",
-  load: (id: string): string | null =>
-    relative(root, id) === MIME_TYPES
-      ? 'export const detectMimeType = () => "application/octet-stream"\nexport const detectExtension = () => "bin"\n'
-      : null
+/**
+ * Parts of packages that agentd does not use: nodemailer's list of MIME types, a twelfth of its code, because mails of
+ * agentd have no attachments; and the compiler for JSON schemas of the MCP client, a third of its code, because agentd
+ * gives it a validator.
+ */
+const unused: { readonly [module: string]: string } = {
+  "node_modules/nodemailer/dist/esm/mime-funcs/mime-types.js":
+    'export const detectMimeType = () => "application/octet-stream"\nexport const detectExtension = () => "bin"\n',
+  "node_modules/@modelcontextprotocol/client/dist/shimsNode.mjs":
+    "export const CORS_IS_POSSIBLE = false\nexport class DefaultJsonSchemaValidator {}\n"
 }
+const lists = { name: "lists", load: (id: string): string | null => unused[relative(root, id)] ?? null }
 
 /** Settings of both builds of the program. */
 const whole = {

@@ -101,7 +101,8 @@ export const stand = (ways: Ways = {}) =>
         const { id, method, params } = JSON.parse(body)
         if (method === "initialize") {
           state.session += 1
-          const result = { protocolVersion: params.protocolVersion, capabilities: { tools: {} } }
+          const serverInfo = { name: "stand", version: "1" }
+          const result = { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo }
           return answer(response, { jsonrpc: "2.0", id, result }, { "mcp-session-id": `session-${state.session}` })
         }
         if (request.headers["mcp-session-id"] !== `session-${state.session}`) return json(response, {}, 404)

@@ -1,15 +1,23 @@
 /**
- * McpConnection: JSON-RPC with a server of the Model Context Protocol, over the pipes of a process that agentd has
- * started. The client of `effect/ai` is not used: it requires one revision of the protocol, which most servers do not
- * support, and it starts the process itself, outside of the run.
+ * McpConnection: a client of the Model Context Protocol that is connected to one server. The protocol is done by
+ * `@modelcontextprotocol/client`: it asks the server for the revision of 2026 first, and performs the handshake of the
+ * older revisions if the server does not know it. McpPipes and McpHttp provide the transports.
  *
- * Guarantees: every request ends: by its answer, by the server's end, by an invalid frame, or by the caller's
- * interruption, which is reported to the server. Output that is not a frame is ignored. Only a limited part of a
- * server's output is stored. A second answer to a request is ignored.
+ * Guarantees: every request ends: by its answer, by an error, by the loss of the server, or by the caller's
+ * interruption, which is reported to the server. A server that speaks no revision of ours is refused with the same
+ * words over every transport, with the revisions that it named. Results and errors contain no token.
  */
-import { Deferred, Effect, Option, Schema, type Scope } from "effect"
-import { LineSplitter } from "../process/LineSplitter.ts"
-import * as RunProcess from "../process/RunProcess.ts"
+import {
+  Client,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  type StandardSchemaV1,
+  type Transport
+} from "@modelcontextprotocol/client"
+import { Deferred, Effect, Schema, Scope, Semaphore } from "effect"
+import { isObject, type JsonObject, objectIn } from "./Provider.ts"
 
 /** The server rejected a request, sent invalid data, or has ended. */
 export class McpError extends Schema.TaggedError<McpError>()("McpError", {
@@ -19,151 +27,200 @@ export class McpError extends Schema.TaggedError<McpError>()("McpError", {
 }) {}
 
 export interface McpConnection {
-  readonly request: (method: string, params: object) => Effect.Effect<unknown, McpError>
-  readonly notify: (method: string, params: object) => Effect.Effect<void>
+  readonly request: (method: "tools/list", params: JsonObject) => Effect.Effect<unknown, McpError>
+  /** Calls a tool. `tool`: its entry in the server's list. */
+  readonly call: (
+    tool: { readonly name: string; readonly inputSchema: object },
+    args: JsonObject
+  ) => Effect.Effect<unknown, McpError>
+  /** Asks the server whether it is there. Fails if the server refuses to say so, too. */
+  readonly check: Effect.Effect<void, McpError>
   /** Waits until the server can no longer be used, and returns why. */
   readonly lost: Effect.Effect<McpError>
   /** Declares that the server can no longer be used. The caller gives the reason. */
   readonly lose: (what: string) => Effect.Effect<void>
 }
 
-/** Maximum length of a frame, UTF-16 code units. */
-const MAX_FRAME = 4_194_304
-const METHOD_NOT_FOUND = -32601
-/** Maximum number of answers to the server's own requests that the server has not read. */
-const MAX_ANSWERS = 100
-/**
- * Timeout for reading the rest of the output when a server has ended, and for the exit of a server that has closed its
- * output.
- */
-const LAST_WORDS = "200 millis"
+/** A transport's description of a failure. The client hands it on. */
+export class Fault extends Schema.TaggedError<Fault>()("Fault", { message: Schema.String, lost: Schema.Boolean }) {}
 
-export const Frame = Schema.Struct({
-  id: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Finite]))),
-  method: Schema.optionalKey(Schema.String),
-  result: Schema.optionalKey(Schema.Unknown),
-  error: Schema.optionalKey(Schema.Struct({ message: Schema.String }))
-})
-const decodeFrame = Schema.decodeUnknownOption(Schema.fromJsonString(Frame))
+/** The server has forgotten the session in which a request was made. The client hands it on. */
+export class Forgotten extends Schema.TaggedError<Forgotten>()("Forgotten", {}) {}
 
-type Reply = Effect.Effect<unknown, McpError>
+/** An error that the client has thrown. */
+class Thrown extends Schema.TaggedError<Thrown>()("Thrown", { error: Schema.Unknown }) {}
 
-const lines = Effect.fnUntraced(function* (
-  pipe: RunProcess.RunProcess["stdout"],
-  take: (line: string) => Effect.Effect<void>
-) {
-  const splitter = new LineSplitter(MAX_FRAME)
-  for (let chunk = yield* pipe.read; chunk !== undefined; chunk = yield* pipe.read)
-    yield* Effect.forEach(splitter.push(chunk), ({ text }) => take(text), { discard: true })
-  yield* Effect.forEach(splitter.end(), ({ text }) => take(text), { discard: true })
-})
+export const fault = (message: string, lost: boolean): Fault => new Fault({ message, lost })
 
-/** Requests that have not been answered, by id. None are accepted when the server can no longer answer. */
-const makeInbox = (name: string) => {
-  const waiting = new Map<number, (reply: Reply) => void>()
-  const over = Deferred.makeUnsafe<McpError>()
-  let lost: McpError | undefined
-  return {
-    lost: Deferred.await(over),
-    wait: (id: number) =>
-      Effect.callback<unknown, McpError>((resume) => {
-        if (lost !== undefined) return resume(Effect.fail(lost))
-        waiting.set(id, resume)
-        return Effect.sync(() => void waiting.delete(id))
-      }),
-    answer: (id: number, reply: Reply) => {
-      waiting.get(id)?.(reply)
-      waiting.delete(id)
-    },
-    lose: (what: string) => {
-      lost ??= new McpError({ message: `the MCP server ${name} ${what}`, lost: true })
-      for (const resume of waiting.values()) resume(Effect.fail(lost))
-      waiting.clear()
-      Deferred.doneUnsafe(over, Effect.succeed(lost))
-    }
-  }
+/** A way to a server. */
+export interface Link {
+  /** Creates the transport of a client, which is closed with the scope. */
+  readonly transport: Effect.Effect<Transport, never, Scope.Scope>
+  /** Why the server can no longer be used; undefined until then. */
+  readonly over: Deferred.Deferred<McpError>
+  /** True for a server that must not be asked for the revision of 2026. */
+  readonly isOld: boolean
+  /** Time that the server has to say whether it knows the revision of 2026, ms. */
+  readonly probe: number
+  readonly mask: (text: string) => string
 }
 
-const farewell = Effect.fnUntraced(function* (server: RunProcess.RunProcess, said: () => string) {
-  const status = yield* Effect.timeoutOption(server.exited, LAST_WORDS)
-  const how = Option.match(status, {
-    onNone: () => "has closed its output",
-    onSome: ({ code, signal }) => `has ended (${signal ?? `exit code ${code}`})`
+/** Maximum of Node's timers: the caller's interruption ends a request, not the client. */
+const FOREVER = 2_147_483_647
+const UNSUPPORTED = -32022
+const NEW = "2026-07-28"
+const UNKNOWN_VERSION = /^Server's protocol version is not supported: (.{1,100})/
+
+/** Accepts every result: the caller decodes it, and tolerates more than the protocol's schemas do. */
+const anything: StandardSchemaV1<unknown, unknown> = {
+  "~standard": { version: 1, vendor: "agentd", validate: (value) => ({ value }) }
+}
+
+/** Compiles no code from a server's schema. */
+const jsonSchemaValidator = {
+  getValidator: () => (value: unknown) => ({ valid: true as const, data: value as never, errorMessage: undefined })
+}
+
+export const errorOf = (name: string, what: string, lost: boolean) =>
+  new McpError({ message: `the MCP server ${name} ${what}`.slice(0, 500), lost })
+
+const supportedIn = (data: unknown): ReadonlyArray<string> | undefined => {
+  const list = isObject(data) ? data["supported"] : undefined
+  return Array.isArray(list) ? list.filter((one) => typeof one === "string").slice(0, 20) : undefined
+}
+
+/** The error in the body of an HTTP answer. */
+const bodyOf = (error: SdkHttpError) => {
+  const body = objectIn(String(error.data.text ?? ""))?.["error"]
+  return isObject(body) ? body : undefined
+}
+
+/** The revisions that the server named when it refused ours; undefined if it refused something else. */
+const revisionsIn = (error: unknown): ReadonlyArray<string> | undefined => {
+  if (error instanceof ProtocolError && error.code === UNSUPPORTED) return supportedIn(error.data) ?? []
+  if (error instanceof SdkHttpError) {
+    const body = bodyOf(error)
+    return body?.["code"] === UNSUPPORTED ? (supportedIn(body["data"]) ?? []) : undefined
+  }
+  const named = error instanceof Error ? UNKNOWN_VERSION.exec(error.message)?.[1] : undefined
+  return named === undefined ? undefined : [named]
+}
+
+const whatOf = (error: unknown): Fault => {
+  const cause = error instanceof Error ? error.cause : undefined
+  for (const one of [error, cause]) if (one instanceof Fault) return one
+  const revisions = revisionsIn(error)
+  if (revisions?.includes(NEW)) return fault("was not ready in time to say which revision of MCP it speaks", true)
+  if (revisions !== undefined) {
+    const named = revisions.length === 0 ? "names no revision of MCP" : `speaks only MCP ${revisions.join(", ")}`
+    return fault(`${named}: agentd speaks no revision of it`, true)
+  }
+  if (error instanceof SdkHttpError) {
+    const said = bodyOf(error)?.["message"] ?? error.data.text ?? error.message
+    return fault(`answered ${error.status}: ${String(said)}`, error.status >= 500)
+  }
+  if (error instanceof ProtocolError) return fault(`refused: ${error.message}`, false)
+  if (error instanceof SdkError && error.code === SdkErrorCode.InvalidResult)
+    return fault(`sent a result of no known form: ${error.message}`, false)
+  if (error instanceof SyntaxError || (error instanceof Error && error.name === "ZodError"))
+    return fault("sent a message that is not JSON-RPC", true)
+  return fault(`failed: ${error instanceof Error ? error.message : String(error)}`, true)
+}
+
+/** A copy of a result without the token. */
+const masked = (value: unknown, mask: (text: string) => string): unknown => {
+  if (typeof value === "string") return mask(value)
+  if (Array.isArray(value)) return value.map((one) => masked(one, mask))
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, masked(one, mask)]))
+}
+
+/** Connects a client. It lasts as long as the scope. */
+const dial = Effect.fnUntraced(function* ({ isOld, probe, transport: made }: Link) {
+  const transport = yield* made
+  const client = new Client(
+    { name: "agentd", version: "0" },
+    {
+      capabilities: {},
+      jsonSchemaValidator,
+      versionNegotiation: isOld ? { mode: "legacy" } : { mode: "auto", probe: { timeoutMs: probe } }
+    }
+  )
+  yield* Effect.tryPromise({
+    try: () => client.connect(transport, { timeout: FOREVER }),
+    catch: (error) => new Thrown({ error })
   })
-  return said() === "" ? how : `${how}: ${said()}`
+  return client
 })
 
-/**
- * Opens a connection, which lasts as long as the scope. The caller owns the process. `name`: the server's name in
- * messages.
- */
+/** Connects to a server. The connection lasts as long as the scope. `name`: the server's name in messages. */
 export const make = Effect.fnUntraced(function* (
   name: string,
-  server: RunProcess.RunProcess
-): Effect.fn.Return<McpConnection, never, Scope.Scope> {
-  const inbox = makeInbox(name)
+  link: Link
+): Effect.fn.Return<McpConnection, McpError, Scope.Scope> {
   const scope = yield* Effect.scope
-  let [next, said, answering] = [1, "", 0]
-  /** Writes in order without waiting: a server that reads nothing blocks neither the reader nor an interruption. */
-  const write = (frame: object) =>
-    Effect.asVoid(
-      Effect.forkIn(server.write(`${JSON.stringify({ jsonrpc: "2.0", ...frame })}\n`), scope, {
-        startImmediately: true
-      })
-    )
+  const renewing = yield* Semaphore.make(1)
 
-  /** Answers a request from the server, unless the server has left too many answers unread. */
-  const reply = (frame: object) =>
-    Effect.suspend(() => {
-      if (answering >= MAX_ANSWERS) return Effect.void
-      answering += 1
-      const written = server.write(`${JSON.stringify({ jsonrpc: "2.0", ...frame })}\n`)
-      const done = Effect.sync(() => void (answering -= 1))
-      return Effect.asVoid(Effect.forkIn(Effect.ensuring(written, done), scope, { startImmediately: true }))
+  /** If the server is lost, that is the reason of every error. */
+  const failed = ({ error }: Thrown) =>
+    Effect.gen(function* () {
+      if (yield* Deferred.isDone(link.over)) return yield* yield* Deferred.await(link.over)
+      const { lost, message } = error instanceof Forgotten ? fault("does not keep its sessions", true) : whatOf(error)
+      const found = errorOf(name, link.mask(message), lost)
+      if (lost) yield* Deferred.succeed(link.over, found)
+      return yield* found
     })
 
-  const receive = (line: string): Effect.Effect<void> => {
-    // servers often print lines that are no frames, which is harmless
-    if (!line.trimStart().startsWith("{")) return Effect.void
-    const frame = decodeFrame(line)
-    if (Option.isNone(frame)) {
-      const isLong = line.length >= MAX_FRAME
-      return Effect.sync(() =>
-        inbox.lose(isLong ? "sent more than 4 MB at once" : "sent a message that is not JSON-RPC")
-      )
-    }
-    const { id, method, result, error } = frame.value
-    if (method !== undefined) {
-      if (id === undefined || id === null) return Effect.void
-      if (method === "ping") return reply({ id, result: {} })
-      return reply({ id, error: { code: METHOD_NOT_FOUND, message: `agentd does not do ${method}` } })
-    }
-    if (typeof id !== "number") return Effect.void
-    const refused = () => new McpError({ message: `the MCP server ${name} refused: ${error?.message}`, lost: false })
-    return Effect.sync(() => inbox.answer(id, error === undefined ? Effect.succeed(result) : Effect.fail(refused())))
-  }
+  let client = yield* Effect.catch(dial(link), failed)
 
-  yield* Effect.forkScoped(
-    lines(server.stderr, (line) => Effect.sync(() => void (line.trim() !== "" && (said = line.slice(0, 500)))))
-  )
-  // if a grandchild holds the pipe open, the pipe can stay open longer than the server lives
-  const end = Effect.andThen(server.exited, Effect.sleep(LAST_WORDS))
-  yield* Effect.raceFirst(lines(server.stdout, receive), end).pipe(
-    Effect.andThen(farewell(server, () => said)),
-    Effect.andThen((what) => Effect.sync(() => inbox.lose(what))),
-    Effect.forkScoped
-  )
+  /** Begins a new session, unless another request has already done so. */
+  const renewed = (old: Client) =>
+    renewing.withPermits(1)(
+      Effect.suspend(() =>
+        client === old
+          ? Effect.map(Effect.provideService(dial(link), Scope.Scope, scope), (now) => void (client = now))
+          : Effect.void
+      )
+    )
+
+  const asked = (ask: (client: Client, signal: AbortSignal) => Promise<unknown>): Effect.Effect<unknown, McpError> =>
+    Effect.suspend(() => {
+      const used = client
+      const once = Effect.suspend(() => {
+        const now = client
+        return Effect.tryPromise({ try: (signal) => ask(now, signal), catch: (error) => new Thrown({ error }) })
+      })
+      return once.pipe(
+        Effect.catchIf(
+          ({ error }) => error instanceof Forgotten,
+          () => Effect.andThen(renewed(used), once)
+        ),
+        Effect.map((result) => masked(result, link.mask)),
+        Effect.catch(failed)
+      )
+    })
 
   return {
-    lost: inbox.lost,
-    lose: (what) => Effect.sync(() => inbox.lose(what)),
-    notify: (method, params) => write({ method, params }),
+    lost: Deferred.await(link.over),
+    lose: (what) => Effect.asVoid(Deferred.succeed(link.over, errorOf(name, what, true))),
     request: (method, params) =>
-      Effect.suspend(() => {
-        const id = next++
-        return Effect.andThen(write({ id, method, params }), inbox.wait(id)).pipe(
-          Effect.onInterrupt(() => write({ method: "notifications/cancelled", params: { requestId: id } }))
-        )
-      })
+      asked((client, signal) => client.request({ method, params }, anything, { signal, timeout: FOREVER })),
+    call: (tool, args) =>
+      asked((client, signal) => {
+        const params = { name: tool.name, arguments: args }
+        const options = { signal, timeout: FOREVER }
+        // the revision of 2026 repeats some arguments in headers, which only `callTool` does
+        return client.getProtocolEra() === "modern"
+          ? client.callTool(params, { ...options, toolDefinition: tool as never })
+          : client.request({ method: "tools/call", params }, anything, options)
+      }),
+    // the revision of 2026 has no ping
+    check: Effect.asVoid(
+      asked((client, signal) =>
+        client.getProtocolEra() === "modern"
+          ? client.discover({ signal, timeout: FOREVER })
+          : client.ping({ signal, timeout: FOREVER })
+      )
+    )
   }
 })

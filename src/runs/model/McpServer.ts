@@ -20,6 +20,7 @@ import * as McpConnection from "./McpConnection.ts"
 import * as McpEnvironment from "./McpEnvironment.ts"
 import * as McpTokens from "./McpTokens.ts"
 import * as McpHttp from "./McpHttp.ts"
+import * as McpPipes from "./McpPipes.ts"
 import { LearnedSecrets } from "../LearnedSecrets.ts"
 import { ModelHttp } from "./ModelHttp.ts"
 
@@ -41,6 +42,8 @@ export interface ServerOptions {
   readonly emit: (event: RunEvent) => Effect.Effect<void>
   /** Delay before the second attempt to start; it doubles with each attempt. By default 1 s. */
   readonly pause?: Duration.Duration | undefined
+  /** Time that a program has to say whether it knows the revision of 2026, ms. */
+  readonly probe?: number | undefined
 }
 
 const Listed = Schema.Struct({
@@ -75,36 +78,39 @@ const STEADY = 60_000
 const PING_LIMIT = "5 seconds"
 const MAX_PAGES = 20
 const MAX_TOOLS = 200
-export const PROTOCOL = "2025-06-18"
+/** Time that a program has to say whether it knows the revision of 2026, before it is asked as an older one, ms. */
+const PROBE = 15_000
 
 const decodeListed = Schema.decodeUnknownEffect(Listed)
 
 const unusable = (name: string, why: string) =>
   new McpConnection.McpError({ message: `the MCP server ${name} cannot be used: ${why}`, lost: true })
 
-/** Performs the handshake, and reads all pages of the list of tools. */
-const introduce = Effect.fnUntraced(function* (connection: McpConnection.McpConnection) {
-  yield* connection.request("initialize", {
-    protocolVersion: PROTOCOL,
-    capabilities: {},
-    clientInfo: { name: "agentd", version: "0" }
-  })
-  yield* connection.notify("notifications/initialized", {})
+/** A program ended when it was asked whether it knows the revision of 2026, as some old ones do. */
+class EndedByProbe extends Schema.TaggedError<EndedByProbe>()("EndedByProbe", {}) {}
+
+/** Reads all pages of the list of tools. */
+const listed = Effect.fnUntraced(function* (connection: McpConnection.McpConnection) {
   const found: Array<Described> = []
   let cursor: string | undefined
-  for (let page = 0; page < MAX_PAGES && found.length < MAX_TOOLS; page++) {
-    const listed = yield* Effect.flatMap(
+  for (let pages = 0; pages < MAX_PAGES && found.length < MAX_TOOLS; pages++) {
+    const page = yield* Effect.flatMap(
       connection.request("tools/list", cursor === undefined ? {} : { cursor }),
       decodeListed
     )
-    found.push(...listed.tools)
-    cursor = listed.nextCursor ?? undefined
+    found.push(...page.tools)
+    cursor = page.nextCursor ?? undefined
     if (cursor === undefined) break
   }
   return found.slice(0, MAX_TOOLS)
 })
 
-const byPipes = Effect.fnUntraced(function* (name: string, config: Server, { cwd, host, spec }: ServerOptions) {
+const byPipes = Effect.fnUntraced(function* (
+  name: string,
+  config: Server,
+  { cwd, host, probe = PROBE, spec }: ServerOptions,
+  isOld: boolean
+) {
   const [program = "", ...args] = config.argv ?? []
   const argv: Argv = [program, ...args]
   const server = yield* RunProcess.make({
@@ -119,7 +125,10 @@ const byPipes = Effect.fnUntraced(function* (name: string, config: Server, { cwd
   }).pipe(Effect.mapError(({ message, remedy }) => unusable(name, `${message} (${remedy})`)))
   // most servers end when their input is closed; SIGTERM is for the others
   yield* Effect.addFinalizer(() => server.closeInput)
-  return yield* McpConnection.make(name, server)
+  const link = yield* McpPipes.make(name, server, { isOld, probe })
+  return yield* Effect.catch(McpConnection.make(name, link), (error) =>
+    Effect.flatMap(Deferred.isDone(link.over), (isOver) => Effect.fail(isOver && !isOld ? new EndedByProbe() : error))
+  )
 })
 
 /** Connects to a remote server. Its tokens are read again for each request. */
@@ -140,7 +149,7 @@ const byHttp = Effect.fnUntraced(function* (name: string, url: string, config: S
       Effect.mapError((error) => unusable(name, `its login could not be renewed: ${error.message}: ${login}`))
     )
   }
-  return yield* McpHttp.make(name, { client, url, token, login })
+  return yield* McpConnection.make(name, yield* McpHttp.make({ client, url, token, login }))
 })
 
 const advice = ({ argv, url }: Server): string =>
@@ -148,27 +157,30 @@ const advice = ({ argv, url }: Server): string =>
     ? `check ${url ?? "its url"} under mcp in agentd.jsonc, or remove it there`
     : `try its command by hand ("${argv.join(" ").slice(0, 200)}"), then correct it under mcp in agentd.jsonc, or remove it there`
 
-const connect = Effect.fnUntraced(function* (name: string, config: Server, options: ServerOptions) {
-  const connection =
-    config.url === undefined ? yield* byPipes(name, config, options) : yield* byHttp(name, config.url, config, options)
-  const tools = yield* introduce(connection).pipe(
-    Effect.mapError((error) =>
-      error._tag === "McpError" ? error : unusable(name, "its list of tools has an unknown form")
-    ),
-    Effect.timeoutOrElse({
+const connect = Effect.fnUntraced(
+  function* (name: string, config: Server, options: ServerOptions, isOld: boolean) {
+    const connection =
+      config.url === undefined
+        ? yield* byPipes(name, config, options, isOld)
+        : yield* byHttp(name, config.url, config, options)
+    const tools = yield* Effect.catchTag(listed(connection), "SchemaError", () =>
+      Effect.fail(unusable(name, "its list of tools has an unknown form"))
+    )
+    const live: Live = { connection, tools }
+    return live
+  },
+  (connected, name) =>
+    Effect.timeoutOrElse(connected, {
       duration: START_LIMIT,
       orElse: () => Effect.fail(unusable(name, `it was not ready within ${START_LIMIT}`))
     })
-  )
-  const live: Live = { connection, tools }
-  return live
-})
+)
 
-/** Checks with a ping whether a server still answers, after a call to it was abandoned. */
+/** Checks whether a server still answers, after a call to it was abandoned. */
 export const check = ({ connection }: Live): Effect.Effect<void> =>
-  connection.request("ping", {}).pipe(
+  connection.check.pipe(
     Effect.timeoutOrElse({ duration: PING_LIMIT, orElse: () => connection.lose(`no longer answers`) }),
-    // A server that does not know ping answers with an error, which shows that it is there.
+    // A server that refuses to say so answers with an error, which shows that it is there.
     Effect.ignore
   )
 
@@ -189,7 +201,7 @@ export const keep = Effect.fnUntraced(function* (
   }
   const first = yield* Deferred.make<void>()
   let live: Live | undefined
-  let [failures, told] = [0, ""]
+  let [failures, told, isOld] = [0, "", false]
   const about = `the MCP server ${name}`
 
   const tell = (text: string, isOver: boolean) =>
@@ -201,7 +213,7 @@ export const keep = Effect.fnUntraced(function* (
     })
 
   const one = Effect.gen(function* () {
-    const up = yield* connect(name, config, options)
+    const up = yield* connect(name, config, options, isOld)
     const since = yield* Monotonic.now
     if (failures > 0)
       yield* tell(`${about} is back, with ${up.tools.length === 1 ? "1 tool" : `${up.tools.length} tools`}`, true)
@@ -213,12 +225,19 @@ export const keep = Effect.fnUntraced(function* (
     return `${why.message}; its ${up.tools.length} tools are gone until it is back`
   }).pipe(
     Effect.scoped,
-    Effect.catch(({ message }) => Effect.succeed(`${message}; ${advice(config)}`)),
+    Effect.catchTag("McpError", ({ message }) => {
+      // what looked like an old server may be a new one that could not start
+      isOld = false
+      return Effect.succeed(`${message}; ${advice(config)}`)
+    }),
     Effect.ensuring(Effect.sync(() => void (live = undefined)))
   )
 
   const again = Effect.gen(function* () {
-    const why = yield* one
+    const why = yield* Effect.catchTag(one, "EndedByProbe", () => {
+      isOld = true
+      return Effect.catchTag(one, "EndedByProbe", Effect.die)
+    })
     failures += 1
     yield* Deferred.succeed(first, undefined)
     yield* tell(why, false)

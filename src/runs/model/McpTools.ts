@@ -15,6 +15,7 @@ import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import * as ToolSchema from "../ToolSchema.ts"
 import * as McpServer from "./McpServer.ts"
+import { isObject } from "./Provider.ts"
 import { MAX_HEAD, MAX_TAIL, type Tool, type ToolOutcome } from "./Tool.ts"
 
 export interface McpOptions extends McpServer.ServerOptions {
@@ -53,8 +54,8 @@ const outcomeOf = (called: typeof Called.Type): ToolOutcome => {
   }
 }
 
-const call = (live: McpServer.Live, server: string, name: string, input: unknown, scope: Scope.Scope) =>
-  live.connection.request("tools/call", { name, arguments: input ?? {} }).pipe(
+const call = (live: McpServer.Live, server: string, tool: McpServer.Described, input: unknown, scope: Scope.Scope) =>
+  live.connection.call(tool, isObject(input) ? input : {}).pipe(
     // the call was abandoned, so the server may have hung
     Effect.onInterrupt(() => Effect.forkIn(McpServer.check(live), scope)),
     Effect.flatMap(decodeCalled),
@@ -122,7 +123,7 @@ const toolOf = (
     voice,
     parallel: readOnly,
     wrong: (input) => wrongIn(described, input),
-    run: (input) => call(live, server, described.name, input, scope)
+    run: (input) => call(live, server, described, input, scope)
   }
 }
 
