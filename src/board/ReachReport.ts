@@ -32,7 +32,7 @@ const bound = ({ backend }: AgentConfig): string => {
         ? "nothing: Claude Code is set to ask for nothing"
         : `what Claude Code asks for (${backend.permissionMode})`
     case "exec":
-      return "what it asks for"
+      return "nothing: it does not run"
     case "acp":
       return "what it asks for, and what it has agentd do; it runs its own copy of a call"
     case "model":

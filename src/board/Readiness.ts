@@ -9,7 +9,7 @@ import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
 import * as Sandbox from "../runs/sandbox/Sandbox.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
-import { APIS, type BackendConfig, KEY_ENV } from "../config/BackendConfig.ts"
+import { APIS, type BackendConfig, KEY_ENV, retired } from "../config/BackendConfig.ts"
 import * as Fallback from "../config/Fallback.ts"
 import { readSecret } from "../config/OwnFile.ts"
 import type { Check } from "./DaemonMessages.ts"
@@ -30,11 +30,11 @@ const programOf = (backend: BackendConfig): { readonly program: string; readonly
     case "command":
       return backend.argv === undefined ? undefined : { program: backend.argv[0] ?? "", setting: "argv" }
     case "acp":
-    case "exec":
       return { program: backend.argv[0] ?? "", setting: "argv" }
     case "claude":
       return { program: backend.binary, setting: "binary" }
     case "model":
+    case "exec":
       return undefined
   }
 }
@@ -59,6 +59,9 @@ interface Finding {
 }
 
 const programs = Effect.fnUntraced(function* (backend: BackendConfig, { environment, root, whose }: Place) {
+  const gone = retired(backend)
+  if (gone !== undefined)
+    return [{ ok: false, name: `backend ${backend.type}`, detail: gone.message, remedy: gone.remedy } satisfies Finding]
   const wanted = programOf(backend)
   if (wanted === undefined || backend.type === "model") return []
   const path = backend.env["PATH"] ?? environment["PATH"] ?? ""

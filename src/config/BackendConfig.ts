@@ -213,6 +213,12 @@ export const AcpBackend = Schema.Struct({
       "Kinds of its tool calls that count as free of side effects; agentd cannot check that. Default: none."
     )
   ),
+  readOnlyTools: Schema.Array(Word).pipe(
+    withDefault(
+      [],
+      "Tools that count as free of side effects, by the names that agentd shows; agentd cannot check that. Default: none."
+    )
+  ),
   authMethod: optional(Word, "Which of the agent's login methods to use, if it requires a login."),
   ...process,
   ...confinement,
@@ -223,19 +229,14 @@ export const AcpBackend = Schema.Struct({
 }).check(needsProvider)
 export type AcpBackend = typeof AcpBackend.Type
 
-/** Any program that implements agentd's own protocol, one JSON record per line; see docs/exec-backend.md. */
+/** A removed backend. Its fields are still accepted, so that one agent with this type does not stop a whole project. */
 export const ExecBackend = Schema.Struct({
   type: described(
     Schema.Literal("exec"),
-    "A program that speaks agentd's own protocol over its standard input and output."
+    'No longer exists: an agent with this type fails. Use "acp" (docs/own-agent.md). The fields have no effect.'
   ),
-  argv: described(
-    Argv,
-    'The program and its arguments: ["my-backend", "--fast"]. Try it: agentd conformance -- my-backend'
-  ),
-  readOnlyTools: Schema.Array(Word).pipe(
-    withDefault([], "Names of its tools that count as free of side effects; agentd cannot check that. Default: none.")
-  ),
+  argv: described(Argv, "The program and its arguments."),
+  readOnlyTools: Schema.Array(Word).pipe(withDefault([], "Names of tools.")),
   ...process,
   ...confinement,
   ...metering,
@@ -320,3 +321,15 @@ export type ModelBackend = typeof ModelBackend.Type
 
 export const BackendConfig = Schema.Union([CommandBackend, ClaudeBackend, AcpBackend, ModelBackend, ExecBackend])
 export type BackendConfig = typeof BackendConfig.Type
+
+/** Why no agent can run with a backend of this type, and the remedy; undefined if agents can. */
+export const retired = ({
+  type
+}: Pick<BackendConfig, "type">): { readonly message: string; readonly remedy: string } | undefined =>
+  type !== "exec"
+    ? undefined
+    : {
+        message: 'agentd no longer has the backend type "exec": use "acp" (docs/own-agent.md)',
+        remedy:
+          'Make its program an ACP agent, as docs/own-agent.md shows. Set "type": "acp" in agentd.jsonc, then start the agent.'
+      }

@@ -5,9 +5,9 @@ import { Gateway } from "./gateway/GatewayClient.ts"
 import * as AcpBackend from "./acp/AcpBackend.ts"
 import { SessionCosts } from "./acp/AcpUsage.ts"
 import type { Backend } from "./Backend.ts"
+import * as RetiredBackend from "./RetiredBackend.ts"
 import * as ClaudeBackend from "./claude/ClaudeBackend.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
-import * as ExecBackend from "./exec/ExecBackend.ts"
 import type { Host } from "./Host.ts"
 import * as ModelBackend from "./model/ModelBackend.ts"
 import type { ProcessTree } from "./process/ProcessTree.ts"
@@ -37,7 +37,7 @@ export class Backends extends Context.Service<
             case "acp":
               return AcpBackend.make(config, host, costs)
             case "exec":
-              return ExecBackend.make(config, host)
+              return RetiredBackend.make(config, host)
             case "claude":
               return ClaudeBackend.make(config, host)
             case "model":

@@ -7,7 +7,7 @@
  */
 import { Effect, type FileSystem } from "effect"
 import * as fs from "node:fs"
-import { APIS, type BackendConfig, KEY_ENV, type ModelBackend } from "../config/BackendConfig.ts"
+import { APIS, type BackendConfig, KEY_ENV, type ModelBackend, retired } from "../config/BackendConfig.ts"
 import type { BackendError, RunSpec } from "./Backend.ts"
 import * as ClaudeCommand from "./claude/ClaudeCommand.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
@@ -127,7 +127,7 @@ const free = (env: Environment, { host }: Place, note: string): Reach => ({
   unheld: []
 })
 
-const refusedBy = ({ message, remedy }: BackendError): Reach => ({
+const refusedBy = ({ message, remedy }: Pick<BackendError, "message" | "remedy">): Reach => ({
   confined: false,
   by: null,
   note: "it does not run here",
@@ -214,10 +214,11 @@ export const of = (config: BackendConfig, place: Place): Effect.Effect<Reach, ne
   const { host } = place
   const spec = specOf(place)
   switch (config.type) {
+    case "exec":
+      return Effect.succeed(refusedBy(retired(config)!))
     case "command":
       return ofProcess(CommandBackend.outlined(config, host, spec), place)
     case "acp":
-    case "exec":
       return ofProcess(ConfinedSpawn.outlined(config, host, spec), place)
     case "claude":
       return ofProcess(ClaudeCommand.outlined(config, host, spec), place)

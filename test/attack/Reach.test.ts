@@ -94,6 +94,7 @@ const acp = (more: Partial<AcpConfig>): AcpConfig => ({
   share: [],
   resume: true,
   trustKinds: [],
+  readOnlyTools: [],
   network: false,
   silence: Duration.minutes(1),
   startTimeout: Duration.minutes(1),

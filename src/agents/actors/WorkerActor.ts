@@ -26,6 +26,7 @@ import { evolve, evolveBy, notJoined } from "../../core/event-actor/StateMachine
 import { joined, move } from "../../core/event-actor/StateMachineActor.ts"
 import type { Backend, RunSpec } from "../../runs/Backend.ts"
 import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
+import { retired } from "../../config/BackendConfig.ts"
 import type { Rune, RuneRef } from "../../core/event-log/Rune.ts"
 import type * as AgentMachine from "../machines/AgentMachine.ts"
 import type { WorkerMessage } from "../machines/AgentMessages.ts"
@@ -332,6 +333,13 @@ export const make = Effect.gen(function* () {
     }
   }
 
+  /** Stops an agent whose backend no longer exists; otherwise continues with `then`. */
+  const unlessRetired = (self: Handle, then: Effect.Effect<void>) =>
+    Effect.suspend(() => {
+      const gone = retired(config().backend)
+      return gone === undefined ? then : self.tell({ _tag: "FatalError", ...gone })
+    })
+
   const prepareWorktree = (self: Handle) =>
     setting.place.pipe(
       Effect.matchEffect({
@@ -425,9 +433,9 @@ export const make = Effect.gen(function* () {
       case "Bury":
         return Effect.flatMap(backend(now.data.fallback ?? 0), (made) => lost(self, now, made))
       case "PrepareWorktree":
-        return prepareWorktree(self)
+        return unlessRetired(self, prepareWorktree(self))
       case "BuildPrompt":
-        return buildPrompt(self, now)
+        return unlessRetired(self, buildPrompt(self, now))
       case "SpawnRun":
         return spawnRun(self, now)
       case "WatchRun":

@@ -27,12 +27,11 @@ export const of = (backend: BackendConfig): UsageTiming => {
   switch (backend.type) {
     case "model":
     case "claude":
+    case "exec":
       return "request"
     case "acp":
       if (backend.metering === "gateway") return "request"
       return howOf(backend.argv) ?? "turn"
-    case "exec":
-      return "request"
     case "command":
       return backend.metering === "gateway" ? "request" : "none"
   }

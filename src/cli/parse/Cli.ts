@@ -403,7 +403,6 @@ const agentd = Command.make(
         SessionVerbs.hooks,
         SessionVerbs.hook,
         AgentVerbs.mcp,
-        AgentVerbs.conformance,
         AgentVerbs.login,
         AgentVerbs.logout,
         alert,

@@ -2,8 +2,7 @@
  * DemoShop: the files for `agentd demo`: a project, its config, its plan, and the script that simulates its agents.
  * Pure.
  *
- * Guarantees: no agent calls a model or uses the network. Each uses the protocol in docs/exec-backend.md, like a real
- * agent.
+ * Guarantees: no agent calls a model or uses the network. Each speaks the Agent Client Protocol, like a real agent.
  */
 
 /** Options for git that override the user's own settings, so that no commit is signed and no hook runs. */
@@ -15,22 +14,41 @@ import { readdirSync, writeFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 
 const role = process.argv[2]
-const tell = (record) => process.stdout.write(JSON.stringify(record) + "\\n")
+const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n")
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+let session = ""
 let calls = 0
 let answered = () => {}
 let interrupted = false
 
-const text = (words) => tell({ type: "text", text: words })
-const call = async (tool, given, work, ask) => {
-  const id = "c" + ++calls
-  tell({ type: "call", call: id, tool, arguments: given, ...(ask === undefined ? {} : { ask }) })
-  if (ask !== undefined) {
-    const { allow } = await new Promise((resolve) => (answered = resolve))
-    if (!allow) return false
+const update = (sessionUpdate, more) =>
+  send({ method: "session/update", params: { sessionId: session, update: { sessionUpdate, ...more } } })
+const content = (words) => ({ type: "text", text: words })
+const text = (words) => update("agent_message_chunk", { content: content(words) })
+const call = async (name, given, work, asks) => {
+  const toolCall = { toolCallId: "c" + ++calls, title: name, name, kind: asks ? "edit" : "read", rawInput: given }
+  const { toolCallId } = toolCall
+  const tell = (status, more) => update("tool_call_update", { toolCallId, status, ...more })
+  update("tool_call", { ...toolCall, status: "pending" })
+  if (asks) {
+    const options = [
+      { optionId: "yes", name: "Allow", kind: "allow_once" },
+      { optionId: "no", name: "Deny", kind: "reject_once" }
+    ]
+    send({ id: toolCallId, method: "session/request_permission", params: { sessionId: session, toolCall, options } })
+    const { outcome } = await new Promise((resolve) => (answered = resolve))
+    if (outcome.optionId !== "yes") {
+      tell("failed")
+      return false
+    }
   }
-  const output = await work((line) => tell({ type: "progress", call: id, text: line + "\\n" }))
-  tell({ type: "result", call: id, status: "success", output })
+  tell("in_progress")
+  let said = ""
+  const progress = (line) => {
+    said += line + "\\n"
+    tell("in_progress", { content: [{ type: "content", content: content(said) }] })
+  }
+  tell("completed", { rawOutput: await work(progress) })
   return true
 }
 
@@ -43,7 +61,7 @@ const commit = (name) => {
 
 const build = async () => {
   text("I look at what is there.\\n")
-  await call("list", { path: "." }, async () => ({ files: readdirSync(".") }))
+  await call("list", { path: "." }, async () => ({ files: readdirSync(".") }), false)
   const name = page()
   const write = async (progress) => {
     progress("writing " + name)
@@ -53,7 +71,7 @@ const build = async () => {
     commit(name)
     return { written: name }
   }
-  const done = await call("write", { file: name, text: "<h1>" + name + "</h1>" }, write, "it changes a file")
+  const done = await call("write", { file: name, text: "<h1>" + name + "</h1>" }, write, true)
   return done ? "I wrote " + name + " and committed it." : "Then I leave " + name + " alone."
 }
 
@@ -68,27 +86,38 @@ const think = async () => {
 const SAYINGS = ["The sign needs paint.", "The till works again.", "I would open at nine.", "Agreed."]
 const talk = () => SAYINGS[calls++ % SAYINGS.length] + "\\n\\nTURN_COMPLETE"
 
-const turn = async ({ turn, text: given }) => {
-  interrupted = false
-  tell({ type: "began", turn })
+const prompt = async (given) => {
   await pause(700)
   const work = given.includes("TURN_COMPLETE") ? talk : role === "builder" ? build : role === "thinker" ? think : talk
   const output = await work()
-  tell({ type: "usage", input: 1200, output: 80, model: "script" })
-  if (!interrupted) text(output)
-  tell({ type: interrupted ? "interrupted" : "done", turn, output })
+  if (interrupted) return { stopReason: "cancelled" }
+  text(output)
+  return { stopReason: "end_turn", usage: { inputTokens: 1200, outputTokens: 80, totalTokens: 1280 } }
 }
 
-createInterface({ input: process.stdin }).on("line", (line) => {
-  const record = JSON.parse(line)
-  if (record.type === "start") tell({ type: "ready", version: 1, session: record.session ?? "demo-" + process.pid })
-  if (record.type === "turn") void turn(record)
-  if (record.type === "answer") answered(record)
-  if (record.type === "interrupt") {
-    interrupted = true
-    answered({ allow: false })
-  }
-  if (record.type === "end") process.exit(0)
+const choices = {
+  models: { currentModelId: "script", availableModels: [{ modelId: "script", name: "script" }] },
+  modes: { currentModeId: "ask", availableModes: [{ id: "ask", name: "Ask" }] }
+}
+const answer = {
+  initialize: () => ({ protocolVersion: 1, agentCapabilities: { loadSession: true } }),
+  "session/new": () => ({ sessionId: (session = "demo-" + process.pid), ...choices }),
+  "session/load": ({ sessionId }) => {
+    session = sessionId
+    return choices
+  },
+  "session/prompt": ({ prompt: parts }) => prompt(parts.map((part) => part.text ?? "").join("\\n"))
+}
+
+createInterface({ input: process.stdin }).on("line", async (line) => {
+  const { id, method, params, result } = JSON.parse(line)
+  if (method === undefined) return answered(result)
+  if (method === "session/prompt") interrupted = false
+  if (method === "session/cancel") interrupted = true
+  if (id === undefined) return
+  const does = answer[method]
+  if (does === undefined) send({ id, error: { code: -32601, message: "unknown: " + method } })
+  else send({ id, result: await does(params) })
 }).on("close", () => process.exit(0))
 `
 
@@ -122,7 +151,7 @@ export const PLAN = {
 /** The demo's config. `node`: the program that runs the agents' script; `agent`: path of that script. */
 export const configOf = (node: string, agent: string): object => {
   const scripted = (role: string, more: object = {}) => ({
-    backend: { type: "exec", argv: [node, agent, role] },
+    backend: { type: "acp", argv: [node, agent, role] },
     ...more
   })
   const shell = (line: string, more: object) => ({

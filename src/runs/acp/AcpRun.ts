@@ -130,7 +130,7 @@ class AcpRun {
     this.telling = new AcpEvents(queue, wire, options.program, rest?.place)
     const { remark: notice } = this
     const { hear, noted, tell } = this.telling
-    const updates = new AcpUpdates(options.config.trustKinds, rest?.updates)
+    const updates = new AcpUpdates(options.config, rest?.updates)
     this.updates = updates
     this.session = rest?.session
     if (rest !== undefined) updates.spending.opens(rest.session, undefined, options.costs)

@@ -18,6 +18,7 @@
 import type { RunEvent, ToolStatus } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
 import * as AgentOptions from "../AgentOptions.ts"
+import { changes, isReadOnly, type Trusts } from "./AcpEffects.ts"
 import * as Messages from "./AcpMessages.ts"
 import { AcpUsage, type KnownUsage } from "./AcpUsage.ts"
 
@@ -160,23 +161,6 @@ const merge = (known: Call, news: Call): Call => {
   return { ...known, ...Object.fromEntries(told), rawInput }
 }
 
-/** Kinds of calls that change something, as agents name them. */
-const CHANGES: ReadonlySet<string> = new Set(["edit", "delete", "move", "execute"])
-/**
- * Pattern for commands that change nothing. Commands with a redirection or substitution never match, because they could
- * do anything.
- */
-const READS =
-  /^(cd|ls|pwd|cat|head|tail|wc|grep|which|stat|du|df|git (status|log|diff|show))( (?!.*--(output|ext-diff))[^>`$]*)?$/
-
-const isReading = (rawInput: unknown): boolean => {
-  const { command } = (rawInput ?? {}) as { readonly command?: unknown }
-  return typeof command === "string" && command.split(/[|;&\n]+/).every((part) => READS.test(part.trim()))
-}
-
-const changes = ({ kind, rawInput }: Call): boolean =>
-  typeof kind === "string" && CHANGES.has(kind) && !isReading(rawInput)
-
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0)
 
@@ -243,11 +227,11 @@ export class AcpUpdates {
   private ownTurns: number
   /** True if the agent can begin turns by itself. */
   private isUp: boolean
-  private readonly trusted: ReadonlySet<string>
+  private readonly trusts: Trusts
 
-  /** `trusted`: kinds of calls that the config treats as read-only. `known`: the state of a resumed session. */
-  constructor(trusted: ReadonlyArray<string> = [], known?: KnownUpdates) {
-    this.trusted = new Set(trusted)
+  /** `trusts`: what the config treats as read-only. `known`: the state of a resumed session. */
+  constructor(trusts: Trusts = { trustKinds: [], readOnlyTools: [] }, known?: KnownUpdates) {
+    this.trusts = trusts
     this.used = new Map(known?.used ?? [])
     this.usages = new AcpUsage(known?.usage)
     this.changes = known?.changes ?? 0
@@ -492,8 +476,9 @@ export class AcpUpdates {
   private callEvent(id: string, open: Open): RunEvent {
     const { known, title } = open
     open.shown = argumentsOf(known)
-    const readOnly = typeof known.kind === "string" && this.trusted.has(known.kind)
-    return { _tag: "ToolCall", callId: id, tool: toolOf(known, title), arguments: open.shown, readOnly }
+    const tool = toolOf(known, title)
+    const readOnly = isReadOnly(this.trusts, known, tool)
+    return { _tag: "ToolCall", callId: id, tool, arguments: open.shown, readOnly }
   }
 
   private tell(open: Open): ReadonlyArray<RunEvent> {

@@ -19,7 +19,7 @@ import * as net from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { attempt } from "../../config/Attempt.ts"
-import { type AcpBackend, APIS, type Confinement, type ExecBackend } from "../../config/BackendConfig.ts"
+import { type AcpBackend, APIS, type Confinement } from "../../config/BackendConfig.ts"
 import { FORWARDER_SCRIPT } from "../gateway/ForwarderScript.ts"
 import { prefixOf } from "../gateway/Gateway.ts"
 import type { PassedBy } from "../GatewayMeter.ts"
@@ -62,7 +62,7 @@ export interface EnclosureOptions {
 }
 
 /** Returns the command of a run and the options for its confinement, for a program that survives daemon restarts. */
-export const outlined = (config: AcpBackend | ExecBackend, host: Host, spec: RunSpec) => {
+export const outlined = (config: AcpBackend, host: Host, spec: RunSpec) => {
   const [binary = "", ...args] = config.argv
   const options: EnclosureOptions = {
     config,

@@ -194,6 +194,20 @@ describe("AcpUpdates", () => {
     assert.strictEqual((updates.finish({ _tag: "Completed" }).at(-1) as { output: string }).output, "Two.")
   })
 
+  it("the config says which kinds and which tools change nothing; the agent's word alone does not", () => {
+    const updates = new AcpUpdates({ trustKinds: ["search"], readOnlyTools: ["look"] })
+    updates.begin("turn-1")
+    const call = (more: object) =>
+      update(updates, "tool_call", { status: "in_progress", ...more }).flatMap((event) =>
+        event._tag === "ToolCall" ? [event.readOnly] : []
+      )
+    assert.deepStrictEqual(call({ toolCallId: "a", name: "look", kind: "execute" }), [true])
+    assert.deepStrictEqual(call({ toolCallId: "b", title: "look" }), [true])
+    assert.deepStrictEqual(call({ toolCallId: "c", name: "find", kind: "search" }), [true])
+    assert.deepStrictEqual(call({ toolCallId: "d", name: "read", kind: "read" }), [false])
+    assert.deepStrictEqual(call({ toolCallId: "e", name: "looks", kind: "execute" }), [false])
+  })
+
   describe("an agent that asks before it has told of the call (opencode and Kilo, November 2026)", () => {
     const began = { toolCallId: "a", title: "bash", kind: "execute", status: "pending", rawInput: { cwd: "/p" } }
     const whole = { command: "touch x", description: "make it", cwd: "/p" }

@@ -27,6 +27,8 @@ const broken = ({ page, to }: Link): string | undefined => {
 
 const LANGUAGES = [
   "dockerfile",
+  "python",
+  "js",
   "sh",
   "console",
   "shell",

@@ -24,6 +24,7 @@ const config = (play: string, more: Partial<Config.AcpBackend> = {}): Config.Acp
   share: [],
   resume: true,
   trustKinds: [],
+  readOnlyTools: [],
   network: false,
   silence: Duration.minutes(1),
   startTimeout: Duration.minutes(1),

@@ -206,7 +206,7 @@ describe("sums", () => {
       [100, 200].map((sum) => tell(updates, sum)),
       [100, 100]
     )
-    const next = new AcpUpdates([], JSON.parse(JSON.stringify(updates.known)))
+    const next = new AcpUpdates(undefined, JSON.parse(JSON.stringify(updates.known)))
     next.spending.opens(COPILOT, undefined, new SessionCosts())
     assert.deepStrictEqual(
       [300, 400].map((sum) => tell(next, sum)),

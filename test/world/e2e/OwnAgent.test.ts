@@ -1,16 +1,21 @@
-/** A backend that is a program of 37 lines of python, in a real daemon: approvals over a kill -9, interrupts, its session. */
+/** The agent in python of docs/own-agent.md in a real daemon: approvals over a kill -9, interrupts, its session; and agents with faults. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Laws from "../../support/Laws.ts"
 import * as Stage from "../../support/Stage.ts"
 import { long } from "../../support/Long.ts"
 
-const ASKER = join(import.meta.dirname, "../../fixtures/exec/asker.py")
-const ECHO = join(import.meta.dirname, "../../fixtures/exec/echo.py")
-const CARELESS = join(import.meta.dirname, "../../fixtures/exec/careless.py")
+const ASKER = join(import.meta.dirname, "../../fixtures/acp/asker.py")
+const CARELESS = join(import.meta.dirname, "../../fixtures/acp/careless.py")
+
+/** The program in docs/own-agent.md that is written in this language. */
+const inPage = (language: string): string => {
+  const page = readFileSync(join(import.meta.dirname, "../../../docs/own-agent.md"), "utf8")
+  return new RegExp(`\\n\`\`\`${language}\\n([^]*?)\\n\`\`\``).exec(page)![1]!
+}
 
 /** Whether a process of that command lives, whoever began it. */
 const lives = (command: string): boolean =>
@@ -26,25 +31,35 @@ const lives = (command: string): boolean =>
 const lacks = spawnSync("python3", ["--version"]).status !== 0
 if (lacks) console.warn("SKIPPED: a backend in python (no python3 on this machine)")
 
-const agent = {
-  backend: { type: "exec", argv: ["python3", ECHO], killGrace: "500ms", startTimeout: "20 seconds" },
+const python = (...argv: ReadonlyArray<string>) => ({
+  backend: { type: "acp", argv, killGrace: "500ms", startTimeout: "20 seconds" },
   may: [],
   minRunInterval: "0ms",
   backoff: { base: "100ms", cap: "200ms" }
+})
+
+const ofPage = ({ box: { folder } }: Stage.Stage) => {
+  const file = join(folder, "agent.py")
+  writeFileSync(file, inPage("python"))
+  return python("python3", file)
 }
 
-const python = (...argv: ReadonlyArray<string>) => ({ ...agent, backend: { ...agent.backend, argv } })
+describe("the agents in docs/own-agent.md", () => {
+  it("the one in python has at most 60 lines", () => {
+    assert.isAtMost(inPage("python").split("\n").length, 60)
+  })
+})
 
-describe.skipIf(lacks)("a backend that is an outside program", () => {
+describe.skipIf(lacks)("an agent of one's own", () => {
   it.live("works turns, asks, outlives its daemon, is interrupted, and goes on with its session", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.keeping
-      const shop = stage.home({ agents: { ada: agent } })
+      const shop = stage.home({ agents: { ada: ofPage(stage) } })
       yield* stage.up
       yield* shop.register
       yield* shop.send("ada", "run the command `true`")
       const { tool } = yield* shop.asked("ada")
-      assert.strictEqual(tool, "shell")
+      assert.strictEqual(tool, "execute")
       yield* stage.box.kill9
       yield* stage.up
       yield* shop.asked("ada")
@@ -77,6 +92,7 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
     () =>
       Effect.gen(function* () {
         const stage = yield* Stage.keeping
+        const agent = ofPage(stage)
         const shop = stage.home({ agents: { ada: { ...agent, backend: { ...agent.backend, env: { STEP: "0.03" } } } } })
         yield* stage.up
         yield* shop.register
@@ -91,7 +107,7 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
         }
         yield* shop.answers("ada", 1)
         const numbers = Array.from({ length: 100 }, (_, at) => `${at} `)
-        assert.strictEqual(yield* told, numbers.join(""))
+        assert.isTrue((yield* told).startsWith(`${numbers.join("")}heard: `), yield* told)
         assert.lengthOf(yield* shop.log("turn.started"), 1)
         assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
       })
@@ -220,25 +236,48 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
     })
   )
 
-  it.live("what breaks the contract is told in words: no start, a wrong record, what a person has to do", () =>
+  it.live("what breaks the protocol is told in words: no start, a line that is no message", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.make
-      const needs = { type: "failed", message: "no licence is there", remedy: "buy one" }
       const shop = stage.home({
         agents: {
           silent: python("sh", "-c", "echo no licence >&2; exit 7"),
-          needy: python("sh", "-c", `echo '${JSON.stringify(needs)}'; sleep 100`),
-          noisy: python("sh", "-c", 'echo \'{"type":"ready","version":1}\'; echo working; sleep 100')
+          noisy: python("sh", "-c", "echo working; sleep 100")
         }
       })
       yield* stage.up
       yield* shop.register
-      for (const name of ["silent", "needy", "noisy"]) yield* shop.send(name, "go on")
-      const needy = yield* shop.row("needy", "stops for good", ({ word }) => word === "failed")
-      assert.include(JSON.stringify(needy), "no licence is there")
+      for (const name of ["silent", "noisy"]) yield* shop.send(name, "go on")
       yield* shop.until("silent says why", shop.why("silent"), (why) => JSON.stringify(why).includes("no licence"))
       const [notice] = yield* shop.of("noisy", 1, "run.notice")
-      assert.include(JSON.stringify(notice?.payload), "a line that is not a record: it is not JSON")
+      assert.include(JSON.stringify(notice?.payload), "working")
+    })
+  )
+
+  it.live("an agent of the type exec is failed and names the page, and the others run", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const old = {
+        backend: { type: "exec", argv: ["python3", ASKER], readOnlyTools: ["look"], resume: true, env: { A: "b" } }
+      }
+      const shop = stage.home({ agents: { old, ada: ofPage(stage) } })
+      yield* stage.up
+      yield* shop.register
+      yield* shop.send("ada", "hello")
+      assert.include(String((yield* shop.answers("ada", 1))[0]), "hello")
+      const row = yield* shop.row("old", "is failed", ({ word }) => word === "failed")
+      assert.include(row.detail, 'no longer has the backend type "exec"')
+      const { rows } = yield* stage.rpc((client) => client.Waiting())
+      assert.include(JSON.stringify(rows.filter(({ who }) => who.endsWith("/old"))), "docs/own-agent.md")
+      for (const verb of [["ps"], ["status"], ["waiting"], ["why", "old"]])
+        assert.include((yield* shop.cli(...verb)).stdout, 'no longer has the backend type "exec"', verb.join(" "))
+      assert.include((yield* shop.cli("waiting")).stdout, "docs/own-agent.md")
+      // its program is an ACP agent now
+      shop.configure({ agents: { old: ofPage(stage), ada: ofPage(stage) } })
+      yield* shop.cli("up")
+      assert.strictEqual((yield* shop.cli("start", "old")).code, 0)
+      yield* shop.send("old", "hello")
+      assert.include(String((yield* shop.answers("old", 1))[0]), "hello")
     })
   )
 })
