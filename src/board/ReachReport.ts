@@ -60,7 +60,7 @@ const settingsOf = (config: AgentConfig) => ({
     bind: bound(config)
   },
   limits: {
-    run: Budget.takesTurns(config) ? null : Duration.toMillis(config.runTimeout),
+    run: Budget.runTime(config) ?? null,
     turn: turnOf(config),
     tool: Duration.toMillis(config.backend.type === "model" ? config.toolTimeout : config.maxToolTimeout),
     runsPerHour: config.maxRunsPerHour ?? null,

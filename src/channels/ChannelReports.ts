@@ -80,7 +80,12 @@ export const came = (transaction: ChannelTransaction, agent: string): void => {
   }
 }
 
-const left = (transaction: ChannelTransaction, { agent, how }: Extract<FloorInput, { _tag: "Left" }>): void => {
+const left = (
+  transaction: ChannelTransaction,
+  { agent, how, isBetween }: Extract<FloorInput, { _tag: "Left" }>
+): void => {
+  // an agent without work in this channel answers its next message as soon as its next run can start
+  if (isBetween === true && transaction.seat(agent)?.stand.state === "IDLE") return
   if (!transaction.move(agent, { _tag: "AgentLeft", how })) return
   const { registered, settings } = transaction.channel
   const isEmpty = registered.length === 0

@@ -313,7 +313,7 @@ const hear = Effect.fnUntraced(function* (
       for (const other of yield* agents.members(conversation)) {
         if (!other.online) registry.presence.set(conversation, other.agent, { online: false })
       }
-      return yield* tell({ _tag: "Left", agent, how: report.how })
+      return yield* tell({ _tag: "Left", agent, how: report.how, isBetween: report.isBetween })
     case "Reported":
       return
   }

@@ -35,7 +35,7 @@ export type FloorInput =
   /** An agent posts in the channel, or signals the end of its turn, through its tools. */
   | { readonly _tag: "Say"; readonly agent: string; readonly messageId: string; readonly utterance: Utterance }
   | { readonly _tag: "Came"; readonly agent: string }
-  | { readonly _tag: "Left"; readonly agent: string; readonly how: Departure }
+  | { readonly _tag: "Left"; readonly agent: string; readonly how: Departure; readonly isBetween?: boolean | undefined }
   | { readonly _tag: "Carried"; readonly agent: string; readonly messageIds: ReadonlyArray<string> }
   | Ended
   /** The agent could not be sent the prompt of its turn. */

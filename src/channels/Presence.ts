@@ -73,8 +73,8 @@ export class Presence {
     }
   }
 
-  settle({ agent, busy, conversation, disconnected = false, online, spent }: Member): void {
-    Object.assign(this.of(conversation, agent), { online: online && !disconnected, busy, spent })
+  settle({ agent, busy, conversation, disconnected, online, spent }: Member): void {
+    Object.assign(this.of(conversation, agent), { online: online && disconnected === undefined, busy, spent })
   }
 
   set(conversation: string, agent: string, change: Change): void {

@@ -96,7 +96,8 @@ const settleChannel = Effect.fnUntraced(function* (
 ) {
   const { conversation } = actor.channel
   for (const { agent, disconnected } of members) {
-    if (disconnected === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
+    const isBetween = disconnected === "between"
+    if (disconnected !== undefined) yield* actor.tell({ _tag: "Left", agent, how: "disconnected", isBetween })
   }
   // settle the turn first: its answer is posted even if its agent has gone offline since
   yield* settleTurn(agents, registry, actor)

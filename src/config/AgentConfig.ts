@@ -171,11 +171,9 @@ export const AgentConfig = Schema.Struct({
   ),
   maxTotalErrors: whole(1, 1_000_000).pipe(withDefault(20, "Total number of errors that stop it permanently.")),
   backoff: BackoffConfig.pipe(withDefault({}, "How long the agent waits after an error.")),
-  runTimeout: Span.pipe(
-    withDefault(
-      "30 minutes",
-      "A command's run that takes longer is ended and counts as an error. For agents that work in turns, budget.perTurn limits each turn instead."
-    )
+  runTimeout: optional(
+    SpanOrOff,
+    "A run whose turns take longer in total is ended and counts as an error. Waits for a user do not count. Default for a command: 30 minutes. Default for agents that work in turns: off, because budget.perTurn limits each turn."
   ),
   interruptGrace: Span.pipe(withDefault("10 seconds", "How long a run has to end by itself after an interrupt.")),
   minRunInterval: Span.pipe(withDefault("1 second", "Minimum time between the starts of two runs.")),

@@ -32,7 +32,7 @@ export interface AgentMessage {
 
 /**
  * The reason why an agent is offline. `stopped`: a user stopped the agent, or its conversation accepts no work.
- * `disconnected`: the agent's process exited during a turn and restarts automatically. `crashed`: the agent has stopped
+ * `disconnected`: the agent's process died and restarts automatically. `crashed`: the agent has stopped
  * permanently because of its errors.
  */
 export type Departure = "stopped" | "disconnected" | "crashed"
@@ -62,8 +62,10 @@ export type Fate =
 export interface Member extends Address {
   /** True: the agent is started, and its conversation accepts work. False: the agent is OFFLINE. */
   readonly online: boolean
-  /** True: the agent's process exited during a turn, and the agent is not ready for its next run yet. */
-  readonly disconnected?: boolean
+  /**
+   * Set if the agent's process died, in a turn or between two turns, and the agent is not ready for its next run yet.
+   */
+  readonly disconnected?: "turn" | "between" | undefined
   /** True: the agent has an active turn, or a run is being started for a turn. */
   readonly busy: boolean
   /** True: the budget of the agent, or of its conversation, is exceeded. */
@@ -108,7 +110,8 @@ export type AgentReport = Address & {
       }
     /** The agent is started, idle and reachable. After a restart of the daemon, this report is repeated. */
     | { readonly _tag: "Online" }
-    | { readonly _tag: "Offline"; readonly reason: string; readonly how: Departure }
+    /** `isBetween`: true if the agent's process died between two turns. Seats without work then stay as they are. */
+    | { readonly _tag: "Offline"; readonly reason: string; readonly how: Departure; readonly isBetween?: boolean }
     /** The agent used a tool of `agentd mcp` to report about its work in that turn. */
     | ({ readonly _tag: "Reported"; readonly turnId: string | null } & Report)
     | { readonly _tag: "Idle" }

@@ -197,7 +197,7 @@ export type Happening =
     }
   /**
    * Each started or opened turn ends with exactly one TurnCompleted, TurnInterrupted or TurnError, unless the turn was
-   * absorbed. `output`: the turn's last answer, complete.
+   * absorbed or the process ended: then `Exited` ends the turn, too. `output`: the turn's last answer, complete.
    */
   | { readonly _tag: "TurnCompleted"; readonly turnId: string; readonly output: string }
   /**

@@ -34,6 +34,10 @@ export type Step =
   | { readonly request: number }
   /** Sends a signal to its own process. */
   | { readonly signal: NodeJS.Signals }
+  /** Ends its own process with this exit code; not supported by the model backend. */
+  | { readonly exit: number }
+  /** Ends its own process with exit code 0 after this time, ms, in a turn or not; not supported by the model backend. */
+  | { readonly leave: number }
   | { readonly noise: ReadonlyArray<string> }
   /** Ends the turn with the output so far, as a refusal or as an answer that is cut off. */
   | { readonly end: "refusal" | "max_tokens" }
@@ -50,7 +54,8 @@ export const appeared = (path: string): Promise<void> =>
     look()
   })
 
-const isTrouble = (step: Step): boolean => "stuck" in step || "hold" in step || "signal" in step || "tokens" in step
+const isTrouble = (step: Step): boolean =>
+  "stuck" in step || "hold" in step || "signal" in step || "exit" in step || "tokens" in step
 
 /**
  * The steps in an input for this agent; in a channel, posts are quoted. If the prompt says that the last run or turn

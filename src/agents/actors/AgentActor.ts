@@ -30,7 +30,7 @@ import {
   choiceName,
   enteredBy,
   isActive,
-  isDisconnected,
+  disconnection,
   type LifeState,
   meterName,
   refOf,
@@ -324,7 +324,7 @@ export const make = Effect.gen(function* () {
       if (reason !== undefined) return yield* report({ ...of, _tag: "Offline", reason, how: "stopped" })
       // a disconnected agent was reported offline when its turn ended; its worker sends `Announce` when the next run
       // can start
-      if (isDisconnected(place.now())) return
+      if (disconnection(place.now()) !== undefined) return
       yield* report({ ...of, _tag: "Online" })
       if (state.state === "idle") yield* report({ ...of, _tag: "Idle" })
     })

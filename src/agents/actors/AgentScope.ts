@@ -36,7 +36,7 @@ import {
   inboxName,
   type InboxState,
   isActive,
-  isDisconnected,
+  disconnection,
   lifeName,
   type LifeState,
   toolsName,
@@ -156,6 +156,7 @@ export class AgentScope {
       adopted,
       now: () => ({
         inbox: actor<InboxState, unknown>(inboxName(agent)).state,
+        tools: actor<ToolsState.ToolsState, unknown>(toolsName(agent)).state,
         turn: actor<TurnState, unknown>(turnName(agent)).state,
         worker: actor<WorkerState, unknown>(workerName(agent)).state
       })
@@ -611,7 +612,7 @@ export class AgentScope {
       conversation,
       agent: this.name,
       online: (life.state === "idle" || life.state === "running_turn") && home.barred() === undefined,
-      disconnected: isDisconnected(this.place.now()),
+      disconnected: disconnection(this.place.now()),
       busy: this.turn().state !== "idle" || run?.state === "Spawning" || this.live.turnId !== undefined,
       spent: Budget.exhausted(budget, life.spent) !== undefined || reached?.until === null,
       restsUntil: reached?.until ?? AgentView.restsUntil({ config: this.config(), now, worker: run }),

@@ -6,6 +6,7 @@ import { Context, Effect, Random } from "effect"
 import type { Run } from "../../runs/Backend.ts"
 import * as Ids from "../../domain/Ids.ts"
 import type { InboxState, TurnState, WorkerState } from "../machines/AgentStates.ts"
+import type { ToolsState } from "../machines/ToolsState.ts"
 import type { AgentLatch } from "./AgentLatch.ts"
 import type { LiveRun } from "../run/LiveRun.ts"
 import type { RunSupervisor } from "../run/RunSupervisor.ts"
@@ -30,7 +31,12 @@ export class CurrentRun extends Context.Service<
     /** Open when the run of an earlier daemon is adopted or known to be lost. */
     readonly adopted: AgentLatch
     /** The committed states of the agent's other actors, for code outside the actors. */
-    readonly now: () => { readonly inbox: InboxState; readonly turn: TurnState; readonly worker: WorkerState }
+    readonly now: () => {
+      readonly inbox: InboxState
+      readonly tools: ToolsState
+      readonly turn: TurnState
+      readonly worker: WorkerState
+    }
   }
 >()("agentd/agents/CurrentRun") {}
 

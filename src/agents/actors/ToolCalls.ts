@@ -396,6 +396,8 @@ export const make = Effect.gen(function* () {
     const isIts = worker.now?.data.runId === runId || turn.state === "interrupted"
     const isOurs = turn.entered > recoveredTo || live.resumed === turnId
     const isOpen = turn.state !== "idle" && isOurs && isIts
+    const isBetween = turn.state === "idle" && worker.now?.state === "Running" && worker.now.data.runId === runId
+    const isDeath = isBetween && outcome._tag !== "Success" && ending._tag === "stream_error" && ending.died === true
     if (isOpen && !endAll(moves, turnId, "unknown", "no result came")) return more(moves, message, context)
     return decided(moves, [
       ...told(moves, siblings, hasAll(turnId)),
@@ -404,7 +406,7 @@ export const make = Effect.gen(function* () {
             tell(toLife, { _tag: "Used" as const, turnId, spent }),
             tell(toTurn, { _tag: "Over" as const, turnId, ending: { ...ending, turnId }, exit })
           ]
-        : [tell(toWorker, { _tag: "SessionExited" as const, ...exit })])
+        : [tell(toWorker, { _tag: "SessionExited" as const, ...exit, ...(isDeath ? { died: true } : {}) })])
     ])
   }
 

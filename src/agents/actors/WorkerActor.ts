@@ -27,10 +27,11 @@ import { joined, move } from "../../core/event-actor/StateMachineActor.ts"
 import type { Backend, RunSpec } from "../../runs/Backend.ts"
 import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
 import { retired } from "../../config/BackendConfig.ts"
-import type { Rune, RuneRef } from "../../core/event-log/Rune.ts"
+import { causeOf, type Rune, type RuneRef } from "../../core/event-log/Rune.ts"
 import type * as AgentMachine from "../machines/AgentMachine.ts"
 import type { WorkerMessage } from "../machines/AgentMessages.ts"
 import { AgentEnvironment } from "./AgentEnvironment.ts"
+import * as Budget from "../machines/Budget.ts"
 import * as Approval from "./Approval.ts"
 import {
   isActive,
@@ -43,19 +44,31 @@ import {
 import { isDue, next, spacingOf, termsOf, untilDue } from "./NextTurn.ts"
 import * as Prompt from "../prompt/Prompt.ts"
 import { CurrentRun } from "./CurrentRun.ts"
+import { isStalled } from "../machines/ToolsState.ts"
 import * as WorkerMachine from "../machines/WorkerMachine.ts"
 
-type Act = WorkerMachine.Action | { readonly _tag: "AgentFailed"; readonly message: string; readonly ref: RuneRef }
+type Act =
+  | WorkerMachine.Action
+  | { readonly _tag: "Disconnected"; readonly reason: string; readonly ref: RuneRef }
+  | { readonly _tag: "AgentFailed"; readonly message: string; readonly ref: RuneRef }
 
 type Handle = ActorHandle<WorkerState, WorkerMessage>
 
 export const fresh: WorkerState = { incarnation: 0, began: 0, now: undefined }
 
+/** Reason for an agent's absence if its process died without an error message. */
+const DIED = "its process died"
+
 /** Minimum time that an adopted run has to report its end before its timeout fires, ms. */
 const MOMENT = 2_000
 
+/** How often it is checked whether the run works on a turn, if its turns have a time limit in total, ms. */
+const LOOK = 1_000
+
 const expected = ({ now }: WorkerState): string | undefined =>
   now?.state === "Spawning" ? (now.data.runId ?? undefined) : undefined
+
+const isDeath = (event: WorkerMachine.Event): boolean => event._tag === "SessionExited" && event.died === true
 
 const readWorker = reader(workerKinds)
 type Started = Extract<
@@ -265,6 +278,9 @@ export const make = Effect.gen(function* () {
       tells: follow(event, after, actions, siblings, context),
       acts: [
         ...actions,
+        ...(isDeath(event) && after.state !== "Stopped"
+          ? [{ _tag: "Disconnected" as const, reason: after.data.lastError ?? DIED, ref: refOf(context, conversation) }]
+          : []),
         ...(isFailure
           ? [{ _tag: "AgentFailed" as const, message: putRight(fatal.message), ref: refOf(context, conversation) }]
           : [])
@@ -325,6 +341,13 @@ export const make = Effect.gen(function* () {
         return LogEvent.noted("agent.failed", { agent, conversation })(
           Effect.logError(`${agent} stopped permanently: ${action.message}`)
         )
+      case "Disconnected": {
+        const { reason, ref } = action
+        const of = { conversation, agent, eventId: ref.eventId, cause: causeOf(ref), reason }
+        return Effect.flatMap(Clock.currentTimeMillis, (at) =>
+          setting.report({ ...of, at, _tag: "Offline", how: "disconnected", isBetween: true })
+        )
+      }
       case "AgentFailed":
         return home.agentFailed(agent, action.message, action.ref)
       case "StorePrompt": // the activity SpawnRun reads the prompt from the state
@@ -379,15 +402,35 @@ export const make = Effect.gen(function* () {
     })
 
   /**
-   * Waits for the run's time limit. An adopted run's time counts from its original start, so the limit may already be
-   * exceeded.
+   * Waits for the time limit of a run that is one turn. An adopted run's time counts from its original start, so the
+   * limit may already be exceeded.
    */
-  const timeout = ({ lastRunAt }: WorkerMachine.Data, isOld: boolean) =>
+  const timeout = (whole: number, { lastRunAt }: WorkerMachine.Data, isOld: boolean) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
-      const whole = Duration.toMillis(config().runTimeout)
       if (!isOld) return Effect.sleep(whole)
       const left = Math.min(whole, whole - (now - (lastRunAt ?? now)))
       return Effect.andThen(place.adopted.await, Effect.sleep(Math.max(left, MOMENT)))
+    })
+
+  /** True if the run works on a turn that does not wait for the user. */
+  const isBusy = (): boolean => {
+    const { tools, turn } = place.now()
+    return isActive(turn) && turn.data.turnId !== null && !isStalled(tools, turn.data.turnId)
+  }
+
+  /** Waits until the turns of the run have taken `whole` ms in total. A turn that was adopted counts from its start. */
+  const turnsTimeout = (whole: number, isOld: boolean) =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      const { turn } = place.now()
+      const begun = isOld && isActive(turn) ? turn.data.startedAt : null
+      const left = begun === null ? whole : Math.max(whole - Math.max(now - begun, 0), MOMENT)
+      const look = Math.min(LOOK, whole / 20)
+      const count = (left: number): Effect.Effect<void> =>
+        Effect.flatMap(Effect.sleep(look), () => {
+          const rest = isBusy() ? left - look : left
+          return rest > 0 ? count(rest) : Effect.void
+        })
+      return Effect.andThen(isOld ? place.adopted.await : Effect.void, count(left))
     })
 
   /** Ensures that the run is alive or its end is reported. Adopts the run of an earlier daemon if it still exists. */
@@ -419,7 +462,9 @@ export const make = Effect.gen(function* () {
         ...(isOld ? { adopt: { isUp: state !== "Spawning" } } : {})
       }
       if (!isOld) yield* place.adopted.open
-      yield* slot.ensure({ backend: made, spec, timeout: made.turns ? undefined : yield* timeout(data, isOld) })
+      const whole = Budget.runTime(config())
+      const limit = (ms: number) => (made.turns ? turnsTimeout(ms, isOld) : timeout(ms, data, isOld))
+      yield* slot.ensure({ backend: made, spec, timeout: whole === undefined ? undefined : yield* limit(whole) })
     })
 
   const isLeft = (now: WorkerSnapshot | undefined): now is WorkerSnapshot =>

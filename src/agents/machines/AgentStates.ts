@@ -114,9 +114,21 @@ export class Siblings {
 
 const UNREADY: ReadonlySet<string> = new Set(["Interrupting", "SessionComplete", "CoolingDown", "Initializing"])
 
-/** True if the agent's process died in its last turn and its worker has not prepared the next run yet. */
-export const isDisconnected = ({ turn, worker }: { readonly turn: TurnState; readonly worker: WorkerState }): boolean =>
-  turn.data.ended?.died === true && worker.now !== undefined && UNREADY.has(worker.now.state)
+/**
+ * Whether the agent's process died and its worker has not prepared the next run yet. "turn": it died in its last turn.
+ * "between": it died between two turns.
+ */
+export const disconnection = ({
+  turn,
+  worker: { now }
+}: {
+  readonly turn: TurnState
+  readonly worker: WorkerState
+}): "turn" | "between" | undefined => {
+  if (now === undefined || !UNREADY.has(now.state)) return undefined
+  if (now.data.died === true) return "between"
+  return turn.data.ended?.died === true ? "turn" : undefined
+}
 
 /** True if a turn is in progress: it streams an answer or waits for its tools. */
 export const isActive = ({ state }: Pick<TurnState, "state">): boolean =>

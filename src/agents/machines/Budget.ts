@@ -90,7 +90,10 @@ export const exhausted = (limits: BudgetConfig, spent: Spent): Exhausted | undef
 /** Default limits of one turn, for backends whose runs have several turns. */
 const PER_TURN = { wallTime: Duration.hours(2), toolCalls: 1_000, usd: 25 } as const
 
-/** Whether the agent's runs have several turns. If not, `runTimeout` limits the run instead of the turn. */
+/** Default time limit of a run that is one turn. */
+const RUN_TIME: Duration.Duration = Duration.minutes(30)
+
+/** Whether the agent's runs have several turns. */
 export const takesTurns = ({ backend }: Pick<AgentConfig, "backend">): boolean => backend.type !== "command"
 
 /** The agent's budget, with the default limits of a turn. */
@@ -101,6 +104,12 @@ export const of = (config: Pick<AgentConfig, "backend" | "budget">): BudgetConfi
 export const turnTime = (config: Pick<AgentConfig, "backend" | "budget">): number | undefined => {
   const time = of(config).perTurn?.wallTime
   return time === undefined || time === "off" ? undefined : Duration.toMillis(time)
+}
+
+/** Maximum duration of a run, ms; undefined if there is no limit. A run that is one turn has a limit by default. */
+export const runTime = (config: Pick<AgentConfig, "backend" | "runTimeout">): number | undefined => {
+  const time = config.runTimeout ?? (takesTurns(config) ? "off" : RUN_TIME)
+  return time === "off" ? undefined : Duration.toMillis(time)
 }
 
 export const shown = (spent: Spent): Spending => ({ ...spent })

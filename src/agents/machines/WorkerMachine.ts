@@ -67,11 +67,12 @@ export const Event = Schema.Union([
     pid: Schema.optional(Schema.Int),
     sessionId: Schema.optional(Schema.String)
   }),
-  /** `worked`: true if a turn of the run got an answer. */
+  /** `worked`: true if a turn of the run got an answer. `died`: true if its process died between two turns. */
   Schema.TaggedStruct("SessionExited", {
     runId: Schema.String,
     outcome: Outcome,
-    worked: Schema.optionalKey(Schema.Boolean)
+    worked: Schema.optionalKey(Schema.Boolean),
+    died: Schema.optionalKey(Schema.Boolean)
   }),
   /**
    * Announces an urgent message; its text is in the inbox. `messageId` null: the user ends the run, and its messages
@@ -168,6 +169,8 @@ export interface Data {
   readonly uncounted: { readonly reason: UncountedReason | null; readonly count: number }
   /** Number of consecutive runs that were lost because agentd ended, without an answer. Absent if there are none. */
   readonly taken?: number
+  /** True if the process of the last run died between two turns. */
+  readonly died?: boolean
   /**
    * When the worker may continue after an end that is not an error, ms since the epoch; 0 if unknown. Null after an
    * error, and after an outage whose end is unknown.
@@ -282,6 +285,9 @@ const stumbled = (data: Data): Data => ({ ...data, failures: data.failures + 1 }
 
 /** Resets the count of runs that were lost because agentd ended. */
 const untaken: (data: Data) => Data = Struct.omit(["taken"])
+
+/** Forgets that the process of an earlier run died. */
+const alive: (data: Data) => Data = Struct.omit(["died"])
 
 const isTaken = (event: Event): boolean =>
   event._tag === "SessionExited" && event.outcome._tag === "Uncounted" && event.outcome.reason === "taken"
@@ -467,7 +473,10 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
       sessionId: event.sessionId ?? null,
       consecutiveErrors: 0
     })),
-    count: update("SessionExited", (data, event) => counted(worked(data, event), event.outcome)),
+    count: update("SessionExited", (data, event) => {
+      const after = counted(worked(alive(data), event), event.outcome)
+      return event.died === true ? { ...after, died: true } : after
+    }),
     clear: (data, event) =>
       gone(
         isTaken(event) ? worked(data, event) : untaken(worked(data, event)),

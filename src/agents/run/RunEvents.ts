@@ -618,7 +618,7 @@ export class RunEvents implements RunSink {
 
   readonly exited = Effect.fnUntraced(
     { self: this },
-    function* (this: RunEvents, { spec }: RunRequest, outcome: Outcome) {
+    function* (this: RunEvents, { spec }: RunRequest, outcome: Outcome, isLimit: boolean) {
       const { live } = this
       const { runId } = spec
       // a run may end before it has reported anything: nothing may wait for its adoption any longer
@@ -641,7 +641,8 @@ export class RunEvents implements RunSink {
             errorType: WHY[outcome._tag],
             message: wordsOf(outcome),
             retry: true,
-            ...(outcome._tag === "Uncounted" || live.isEnding(runId) ? {} : { died: true })
+            // an end that agentd asked for is no death of the process
+            ...(outcome._tag === "Uncounted" || isLimit || live.isEnding(runId) ? {} : { died: true })
           }
       yield* this.suffered(outcome)
       this.trouble = ""

@@ -6,7 +6,7 @@
  * closes, the run ends. A run that exceeds a limit is ended, and its outcome names the limit. A run with too much
  * output at once is read more slowly, and a notice reports this. The supervisor reports facts and makes no decisions.
  */
-import { Cause, Deferred, Effect, Fiber, identity, Latch, type Scope, Stream } from "effect"
+import { Cause, Deferred, Effect, Fiber, Latch, type Scope, Stream } from "effect"
 import { type Backend, type BackendError, Left, type Run, type RunEvent, type RunSpec } from "../../runs/Backend.ts"
 import type { Outcome } from "../../runs/Outcome.ts"
 import * as RunLimits from "../../runs/process/RunLimits.ts"
@@ -17,8 +17,11 @@ import * as OutputRate from "./OutputRate.ts"
 export interface RunSink {
   /** Receives the run's events in chunks, except `Exited`. A chunk is processed before the next is read. */
   readonly events: (run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  /** Called once per run, when all processes of the run have ended. */
-  readonly exited: (request: RunRequest, outcome: Outcome) => Effect.Effect<void>
+  /**
+   * Called once per run, when all processes of the run have ended. `isLimit`: true if agentd ended the run because it
+   * exceeded a limit.
+   */
+  readonly exited: (request: RunRequest, outcome: Outcome, isLimit: boolean) => Effect.Effect<void>
   /** Receives a note about something that the run left behind, for example processes. */
   readonly note: (runId: string, text: string) => Effect.Effect<void>
 }
@@ -26,7 +29,7 @@ export interface RunSink {
 export interface RunRequest {
   readonly backend: Backend
   readonly spec: RunSpec
-  /** Completes when the run exceeds its time limit; undefined for a run with several turns. */
+  /** Completes when the run exceeds its time limit; undefined if it has none. */
   readonly timeout: Effect.Effect<void> | undefined
 }
 
@@ -128,17 +131,22 @@ const whole = Effect.fnUntraced(function* (
   const done = Effect.suspend(() => (--left === 0 ? over : Effect.void))
   const ended = (outcome: Outcome) =>
     Effect.gen(function* () {
-      const tell = Effect.andThen(sink.exited(request, outcome), done)
+      const tell = Effect.andThen(sink.exited(request, outcome, false), done)
       telling ??= yield* Effect.forkIn(tell, scope, { startImmediately: true })
       // give the log time to write: otherwise the report would have to wait for the cleanup
       yield* Effect.yieldNow
       yield* Deferred.succeed(enough, outcome)
     })
+  let isLimit = false
+  const { timeout = Effect.never } = request
+  const limit = Effect.raceFirst(
+    Effect.map(limits.passed(request.spec), RunLimits.outcomeOf),
+    Effect.as(timeout, TIMEOUT)
+  ).pipe(Effect.tap(() => Effect.sync(() => void (isLimit = true))))
   const outcome = yield* watch(sink, request, { ended, handle, hurries }).pipe(
     Effect.scoped,
     Effect.raceFirst(Deferred.await(enough)),
-    Effect.raceFirst(Effect.map(limits.passed(request.spec), RunLimits.outcomeOf)),
-    request.timeout === undefined ? identity : Effect.raceFirst(Effect.as(request.timeout, TIMEOUT)),
+    Effect.raceFirst(limit),
     Effect.catchTag("BackendError", (error) => Effect.succeed(outcomeOf(error))),
     Effect.catchDefect((defect) =>
       Effect.succeed<Outcome>({ _tag: "Error", detail: `the backend failed: ${Cause.pretty(Cause.die(defect))}` })
@@ -146,7 +154,7 @@ const whole = Effect.fnUntraced(function* (
     Effect.ensuring(Deferred.interrupt(handle))
   )
   yield* done
-  yield* telling === undefined ? Effect.andThen(sink.exited(request, outcome), done) : Fiber.join(telling)
+  yield* telling === undefined ? Effect.andThen(sink.exited(request, outcome, isLimit), done) : Fiber.join(telling)
   // the next run does not wait for this cleanup
   yield* Effect.yieldNow
   yield* request.backend.forget?.(request.spec.runId) ?? Effect.void

@@ -35,6 +35,7 @@ import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, typ
 import type { Line } from "../process/LineSplitter.ts"
 import * as Checkpoint from "../process/Checkpoint.ts"
 import * as RunProcess from "../process/RunProcess.ts"
+import * as RunEnd from "../RunEnd.ts"
 import type { Workspace } from "../model/Workspace.ts"
 
 export interface Options {
@@ -603,26 +604,19 @@ class AcpRun {
     { self: this },
     function* (this: AcpRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
       const { program } = this.options
-      const { code, signal } = yield* program.exited
+      const status = yield* program.exited
       const survived = yield* RunProcess.survival(program)
       yield* Scope.close(this.inner, Exit.void)
       yield* Fiber.awaitAll(pumps)
-      const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`
+      const name = this.options.config.argv[0] ?? ""
       const last = AcpFault.oneLine(this.said)
-      const what = `${this.options.config.argv[0]} ${how}${last === "" ? "" : `: ${last}`}`
-      const active = this.updates.active !== undefined
-      const { cancelled } = this
-      if (active) {
-        yield* this.turnEnded(
-          cancelled ? { _tag: "Interrupted" } : { _tag: "Failed", errorType: "exit", message: what, retry: true }
-        )
-      }
-      const asAsked = this.ending && !active
-      const failed: Outcome =
-        this.session === undefined
-          ? AcpFault.ofBirth(last, what, this.options.config.argv[0] ?? "")
-          : { _tag: "Error", detail: what }
-      const outcome: Outcome = survived ?? this.verdict ?? (asAsked ? { _tag: "Success" } : failed)
+      const words = RunEnd.wordsOf(name, status, last)
+      const isActive = this.updates.active !== undefined
+      if (isActive) yield* this.turnEnded({ _tag: this.cancelled ? "Interrupted" : "Exited" })
+      const end = { status, survived, verdict: this.verdict, isAsked: this.ending, isActive, words }
+      const outcome = RunEnd.outcomeOf({ ...end, isUp: this.session !== undefined }, () =>
+        AcpFault.ofBirth(last, words, name)
+      )
       yield* Queue.offer(this.queue, { _tag: "Exited", outcome })
     }
   )

@@ -94,8 +94,8 @@ export interface Asked {
 }
 
 export type End =
-  | { readonly _tag: "Completed" }
-  | { readonly _tag: "Interrupted" }
+  /** Exited: the process has ended. The end of the run ends the turn, so no end of the turn is emitted. */
+  | { readonly _tag: "Completed" | "Exited" | "Interrupted" }
   | { readonly _tag: "Failed"; readonly errorType: string; readonly message: string; readonly retry: boolean }
 
 /** State of a session between two turns. Stored with a checkpoint, for a daemon that resumes the agent. */
@@ -672,6 +672,8 @@ export class AcpUpdates {
         return [...sign, ...closing, { _tag: "TurnCompleted", turnId, output }]
       case "Interrupted":
         return [...sign, ...closing, { _tag: "TurnInterrupted", turnId, output }]
+      case "Exited":
+        return [...sign, ...closing]
       case "Failed":
         return [
           ...sign,

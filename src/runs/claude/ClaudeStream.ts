@@ -469,7 +469,7 @@ export class ClaudeStream {
     this.calls.clear()
     this.tell(...this.usage.cut())
     if (end._tag === "Failed") this.fault = end.fault
-    if (!turn.started) return
+    if (!turn.started || end._tag === "Exited") return
     if (end._tag === "Completed") this.tell({ _tag: "TurnCompleted", turnId, output: end.output })
     else if (end._tag === "Interrupted") this.tell({ _tag: "TurnInterrupted", turnId, output: turn.answer })
     else {

@@ -37,6 +37,8 @@ export type End =
   | { readonly _tag: "Completed"; readonly output: string }
   | { readonly _tag: "Interrupted" }
   | { readonly _tag: "Failed"; readonly fault: Fault }
+  /** The process has ended. The end of the run ends the turn, so the protocol reports no end of the turn. */
+  | { readonly _tag: "Exited" }
 
 export interface Input {
   readonly turnId: string

@@ -477,10 +477,7 @@ class LineRun<N extends Note> {
       const isActive = protocol.turnId !== undefined
       const words = RunEnd.wordsOf(this.options.name, status, Fault.oneLine(this.attempt.said))
       if (isActive) {
-        const fault = Fault.error("exit", words, true)
-        yield* this.tell(() =>
-          protocol.end(protocol.isInterrupted ? { _tag: "Interrupted" } : { _tag: "Failed", fault })
-        )
+        yield* this.tell(() => protocol.end({ _tag: protocol.isInterrupted ? "Interrupted" : "Exited" }))
       }
       const end = { status, survived, verdict: this.verdict, isAsked: this.phase !== "Running", isActive, words }
       return RunEnd.outcomeOf({ ...end, isUp: protocol.isUp }, () => protocol.birth(status, this.attempt.said))

@@ -363,7 +363,7 @@ class Step implements Stepped {
         return Effect.never
       })
     this.run = { ...this.run!, isOver: true }
-    this.run_("exits", this.events(tell).exited(this.request, outcome))
+    this.run_("exits", this.events(tell).exited(this.request, outcome, false))
   }
 
   gone(): void {

@@ -113,7 +113,7 @@ describe("ConfigFile", () => {
   it.effect("takes every field, and makes the files that it names absolute", () =>
     Effect.gen(function* () {
       const project = yield* parse(JSON.stringify(whole))
-      assert.strictEqual(Duration.toMillis(project.agents["builder"]!.runTimeout), 5_400_000)
+      assert.deepStrictEqual(project.agents["builder"]!.runTimeout, Duration.millis(5_400_000))
       assert.strictEqual(project.mail?.smtp.passwordFile, "/home/ada/demo/secret/password")
       assert.strictEqual(project.mail?.smtp.caFile, "/etc/ca.pem")
     })
