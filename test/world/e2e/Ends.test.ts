@@ -1,4 +1,4 @@
-/** What the end of a run means: the same ends on each backend, in its turn, between turns, and asked for by agentd. */
+/** Ends of a run: the same ends on each backend, in its turn, between turns, and asked for by agentd. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Stage from "../../support/Stage.ts"
