@@ -13,7 +13,7 @@ import * as MomentText from "../render/MomentText.ts"
 import { ps } from "../sessions/Ps.ts"
 import { send } from "./Send.ts"
 import { spanOf } from "../parse/SpanFlag.ts"
-import { agent, labels, messageOf, off, readFlag, verb } from "../parse/Verb.ts"
+import { agent, labels, maybe as textFlag, messageOf, off, readFlag, verb } from "../parse/Verb.ts"
 
 const readAs =
   <A>(of: (text: string) => A | undefined, form: string) =>
@@ -70,6 +70,34 @@ export const mcp = Command.make(
     {
       command: "agentd mcp",
       description: "Run the server; the daemon gives this command to each run, where it acts for the run's agent"
+    }
+  ])
+)
+
+export const conformance = Command.make(
+  "conformance",
+  {
+    command: Argument.String("command").pipe(
+      Argument.withDescription("Command line of the agent to test"),
+      Argument.atLeast(1)
+    ),
+    asks: textFlag("asks", "TEXT", "Prompt that makes the agent use a tool that needs approval"),
+    long: textFlag("long", "TEXT", "Prompt that keeps the agent busy for some seconds"),
+    timeout: readFlag(
+      "timeout",
+      ["TIME", "Maximum duration of one test step, such as 90s or 10m; default: 1m"],
+      spanOf
+    ).pipe(Flag.withDefault(60_000))
+  },
+  verb(() => import("./Conformance.ts"))
+).pipe(
+  Command.withDescription(
+    "Check whether a program speaks the Agent Client Protocol as agentd requires (docs/own-agent.md)"
+  ),
+  Command.withExamples([
+    {
+      command: "agentd conformance -- python3 agent.py",
+      description: "Run and list all checks; exit code 1 means that a check failed"
     }
   ])
 )

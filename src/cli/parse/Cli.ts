@@ -403,6 +403,7 @@ const agentd = Command.make(
         SessionVerbs.hooks,
         SessionVerbs.hook,
         AgentVerbs.mcp,
+        AgentVerbs.conformance,
         AgentVerbs.login,
         AgentVerbs.logout,
         alert,
