@@ -10,6 +10,7 @@ import * as Commands from "./Commands.ts"
 import * as Config from "./Config.ts"
 import * as Errors from "./Errors.ts"
 import * as Machines from "./Machines.ts"
+import * as OwnAgent from "./OwnAgent.ts"
 import * as Runes from "./Runes.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -28,6 +29,7 @@ export const documents: Effect.Effect<ReadonlyMap<string, string>> = Effect.gen(
   return new Map([
     ["docs/architecture.md", Architecture.render(current("docs/architecture.md"))],
     ["docs/machines.md", Machines.render()],
+    ["docs/own-agent.md", OwnAgent.render(current("docs/own-agent.md"))],
     ["docs/reference/commands.md", yield* Commands.render],
     ["docs/reference/config.md", Config.render()],
     ["docs/reference/errors.md", Errors.render()],

@@ -8,6 +8,7 @@
 import * as Fault from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
 import type { AuthMethod } from "./AcpMessages.ts"
+import * as AcpMeta from "./AcpMeta.ts"
 import type { Refusal } from "./AcpWire.ts"
 
 export { error, fatal, type Fault, oneLine } from "../Fault.ts"
@@ -39,6 +40,8 @@ const loginRemedy = (agent: Agent): string =>
   `log in to ${agent.name} as the daemon's user, or renew its key: its agents then continue by themselves.${offered(agent)}`
 
 const kindOf = (refusal: Refusal): Fault.Kind => {
+  const told = AcpMeta.errorOf(refusal.data)
+  if (told !== undefined) return told.error
   const kind = Fault.kindOf(Fault.saidIn(refusal))
   // Other agents use this code for any failure, so the text is matched first.
   return kind === "unknown" && refusal.code === AUTH_REQUIRED ? "auth" : kind
@@ -54,10 +57,11 @@ export const isOutside = (refusal: Refusal): boolean => Fault.isOutside(kindOf(r
 
 /** True if the agent says that the session no longer exists. */
 export const isGone = ({ code, data, message }: Refusal): boolean =>
-  code === NOT_FOUND ||
-  /not found|no (such|previous|saved)|unknown session|does not exist|no (conversations?|sessions?) found|invalid session/i.test(
-    `${message} ${textOf(data)}`
-  )
+  AcpMeta.errorOf(data) === undefined &&
+  (code === NOT_FOUND ||
+    /not found|no (such|previous|saved)|unknown session|does not exist|no (conversations?|sessions?) found|invalid session/i.test(
+      `${message} ${textOf(data)}`
+    ))
 
 const remediesOf = (agent: Agent): Fault.Remedies => ({
   auth: loginRemedy(agent),
@@ -67,9 +71,30 @@ const remediesOf = (agent: Agent): Fault.Remedies => ({
 
 export const auth = (message: string, agent: Agent): Fault.Fault => Fault.refusedLogin(message, loginRemedy(agent))
 
-/** Classifies a rejected request. `doing` names the request, because the agent's message may not name it. */
-export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault.Fault => {
+/** The fault of the class that the agent itself names, with its remedy. `now`: ms since the epoch. */
+const ofMeta = (
+  { error, remedy, retryAfter }: AcpMeta.ErrorMeta,
+  told: string,
+  agent: Agent,
+  now: number
+): Fault.Fault => {
+  const remedies = remediesOf(agent)
+  const { auth, billing } =
+    remedy === undefined ? remedies : { auth: remedy, billing: `${remedy}; then start the agent` }
+  const fault = Fault.faultOf(error, told, { ...remedies, auth, billing })
+  return retryAfter === undefined || fault.outcome._tag !== "Uncounted"
+    ? fault
+    : { ...fault, outcome: { ...fault.outcome, until: now + retryAfter * 1000 } }
+}
+
+/**
+ * Classifies a rejected request. `doing` names the request, because the agent's message may not name it. `now`: ms since
+ * the epoch.
+ */
+export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent, now: number): Fault.Fault => {
   const { code, data, message } = refusal
+  const meta = AcpMeta.errorOf(data)
+  if (meta !== undefined) return ofMeta(meta, `${agent.name} refused ${doing}: ${message}`, agent, now)
   const details = textOf(data)
   const told = `${agent.name} refused ${doing}: ${message}${details === "" || details === "{}" ? "" : ` ${details}`}`
   const kind = kindOf(refusal)

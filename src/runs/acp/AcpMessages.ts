@@ -6,6 +6,7 @@
  * to undefined.
  */
 import { Option, Schema } from "effect"
+import * as AcpMeta from "./AcpMeta.ts"
 
 const maybe = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
 const text = maybe(Schema.String)
@@ -225,13 +226,15 @@ export interface Spent {
   readonly cacheWrite?: number
   /** True if the agent has reported no usage. */
   readonly untold?: boolean
+  /** Usage since the last report, in agentd's own form. */
+  readonly own?: AcpMeta.Usage
 }
 
 /**
  * Usage of this prompt only, although drafts of the protocol say otherwise. Copilot reports the sum since its process
  * began.
  */
-export const usageOf = (result: unknown): Spent => {
+const wholeOf = (result: unknown): Spent => {
   const { _meta, usage } = (result ?? {}) as { readonly _meta?: unknown; readonly usage?: unknown }
   const told = read(TurnUsage, usage)
   if (told !== undefined) {
@@ -243,6 +246,12 @@ export const usageOf = (result: unknown): Spent => {
   const tokens = read(QuotaUsage, _meta)?.quota.token_count
   if (tokens === undefined) return { inputTokens: 0, outputTokens: 0, untold: true }
   return { inputTokens: tokens.input_tokens, outputTokens: tokens.output_tokens }
+}
+
+/** Usage that the answer to a prompt reports. */
+export const usageOf = (result: unknown): Spent => {
+  const own = AcpMeta.usageOf(result)
+  return own === undefined ? wholeOf(result) : { ...wholeOf(result), untold: false, own }
 }
 
 /** Reads the usage of a request that a part of an answer reports. Thinking tokens count as output. */

@@ -11,7 +11,7 @@
  * all processes of the run have ended.
  */
 import type { PromptRequest } from "@agentclientprotocol/sdk"
-import { type Cause, Deferred, Duration, Effect, Exit, Fiber, Queue, Scope, Stream } from "effect"
+import { type Cause, Clock, Deferred, Duration, Effect, Exit, Fiber, Queue, Scope, Stream } from "effect"
 import type { AcpBackend } from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
 import * as AcpChoices from "./AcpChoices.ts"
@@ -340,7 +340,9 @@ class AcpRun {
     if (answer._tag === "Refused") {
       // some agents refuse a prompt when they are asked to cancel it
       if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
-      return this.fail(AcpFault.ofRefusal(answer.refusal, "the prompt", agent))
+      return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        this.fail(AcpFault.ofRefusal(answer.refusal, "the prompt", agent, now))
+      )
     }
     const usage = Messages.usageOf(answer.result)
     const reason = Messages.read(Messages.PromptAnswer, answer.result)?.stopReason ?? "end_turn"

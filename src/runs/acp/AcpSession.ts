@@ -7,12 +7,13 @@
  * there is no such mode, a notice says so. Every failure has a class and a remedy.
  */
 import type { InitializeRequest, LoadSessionRequest, McpServer, NewSessionRequest } from "@agentclientprotocol/sdk"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { AcpBackend } from "../../config/BackendConfig.ts"
 import * as AcpFault from "./AcpFault.ts"
 import * as AcpChoices from "./AcpChoices.ts"
 import type * as AcpPrompt from "./AcpPrompt.ts"
 import * as Messages from "./AcpMessages.ts"
+import * as AcpMeta from "./AcpMeta.ts"
 import { METHOD_NOT_FOUND, type Refusal, type Wire } from "./AcpWire.ts"
 import type { RunSpec } from "../Backend.ts"
 
@@ -57,6 +58,8 @@ interface Known extends AcpFault.Agent {
   readonly load: boolean
   readonly resume: boolean
   readonly fork: boolean
+  /** True if `session/load` can continue a copy of a session. */
+  readonly copies: boolean
   readonly missingIsEmpty: boolean
   readonly isSum: boolean
   readonly takes: AcpPrompt.Takes
@@ -70,8 +73,9 @@ const initialize = Effect.fnUntraced(function* (wire: Wire, { config, files }: O
     clientInfo: { name: "agentd", title: "agentd", version: "0.1.0" }
   }
   const nobody = { name: program, authMethods: [] }
+  const now = yield* Clock.currentTimeMillis
   const result = yield* Effect.mapError(wire.request("initialize", request), (refusal) =>
-    AcpFault.ofRefusal(refusal, "to begin", nobody)
+    AcpFault.ofRefusal(refusal, "to begin", nobody, now)
   )
   const answer = Messages.read(Messages.InitializeAnswer, result)
   const remedy = `check that argv starts an agent that speaks the Agent Client Protocol, version ${VERSION}; many agents need an argument such as "acp" or "--acp"`
@@ -89,6 +93,7 @@ const initialize = Effect.fnUntraced(function* (wire: Wire, { config, files }: O
     load: agentCapabilities?.loadSession === true,
     resume: (can?.resume ?? undefined) !== undefined,
     fork: (can?.fork ?? undefined) !== undefined,
+    copies: AcpMeta.forks((result as { readonly agentCapabilities?: unknown }).agentCapabilities),
     missingIsEmpty: agentInfo?.name === "gemini-cli",
     isSum: agentInfo?.name === "Copilot",
     takes: {
@@ -147,8 +152,8 @@ interface Way {
 }
 
 /** Lists the requests that may resume a session, first those that the agent says it supports. */
-const waysOf = ({ fork, load, resume }: Known, isCopy: boolean): ReadonlyArray<Way> => {
-  if (isCopy) return fork ? [{ method: "session/fork", told: true }] : []
+const waysOf = ({ copies, fork, load, resume }: Known, isCopy: boolean): ReadonlyArray<Way> => {
+  if (isCopy) return fork || copies ? [{ method: fork ? "session/fork" : "session/load", told: true }] : []
   const ways: ReadonlyArray<Way> = [
     { method: "session/resume", told: resume },
     { method: "session/load", told: load }
@@ -167,7 +172,8 @@ const goOn = Effect.fnUntraced(function* (
 ) {
   const { cwd, forgot, spec } = options
   const anew = (why: string) => Effect.as(forgot(`${why}: a new one begins, without memory of the old one`), undefined)
-  const request: LoadSessionRequest = { sessionId, cwd, mcpServers: serversOf(spec), _meta: Messages.RETRIES }
+  const meta = fork ? { ...Messages.RETRIES, agentd: { fork } } : Messages.RETRIES
+  const request: LoadSessionRequest = { sessionId, cwd, mcpServers: serversOf(spec), _meta: meta }
   let failure: Refusal | undefined
   let isGone = false
   for (const { method, told } of waysOf(agent, fork)) {
@@ -177,7 +183,9 @@ const goOn = Effect.fnUntraced(function* (
     if (result._tag === "Success") {
       if (method === "session/load") yield* options.replayed
       const answer = Messages.read(Messages.SessionAnswer, result.success ?? {}) ?? {}
-      return fork ? answer : { ...answer, sessionId }
+      return fork
+        ? { ...answer, sessionId: answer.sessionId ?? AcpMeta.copyOf(result.success) }
+        : { ...answer, sessionId }
     }
     const refusal = result.failure
     if (isFault(refusal)) return yield* Effect.fail(refusal)
@@ -206,8 +214,9 @@ const begin = (wire: Wire, agent: Known, options: Options) => {
 
 export const open = Effect.fnUntraced(function* (wire: Wire, options: Options) {
   const agent = yield* initialize(wire, options)
+  const now = yield* Clock.currentTimeMillis
   const told = Effect.mapError((error: Fault | Refusal) =>
-    isFault(error) ? error : AcpFault.ofRefusal(error, "a session", agent)
+    isFault(error) ? error : AcpFault.ofRefusal(error, "a session", agent, now)
   )
   const { config, spec } = options
   const old =

@@ -20,6 +20,7 @@ import { isSame } from "../CanonicalJson.ts"
 import * as AgentOptions from "../AgentOptions.ts"
 import { changes, isReadOnly, type Trusts } from "./AcpEffects.ts"
 import * as Messages from "./AcpMessages.ts"
+import * as AcpMeta from "./AcpMeta.ts"
 import { AcpUsage, type KnownUsage } from "./AcpUsage.ts"
 
 type Call = Messages.ToolCall
@@ -332,6 +333,11 @@ export class AcpUpdates {
   }
 
   update(update: { readonly sessionUpdate: string }): ReadonlyArray<RunEvent> {
+    const events = this.take(update)
+    return this.turn === undefined ? events : [...events, ...this.usages.difference(AcpMeta.usageOf(update))]
+  }
+
+  private take(update: { readonly sessionUpdate: string }): ReadonlyArray<RunEvent> {
     const kind = update.sessionUpdate
     const own = this.turn === undefined && this.isWork(update) ? this.opens() : []
     const { turn } = this

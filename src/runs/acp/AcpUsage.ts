@@ -10,6 +10,7 @@
  */
 import type { RunEvent } from "../Backend.ts"
 import * as Messages from "./AcpMessages.ts"
+import type * as AcpMeta from "./AcpMeta.ts"
 
 /** State of a session's usage. Stored with a checkpoint, for a daemon that resumes the agent. */
 export interface KnownUsage {
@@ -142,12 +143,25 @@ export class AcpUsage {
     return this.tell(now)
   }
 
+  /** Handles a message that reports the usage since the last report. */
+  difference(usage: AcpMeta.Usage | undefined): ReadonlyArray<RunEvent> {
+    if (usage === undefined) return []
+    const { cacheRead = 0, cacheWrite = 0, input: inputTokens, model, output: outputTokens, usd } = usage
+    this.model = model ?? this.model
+    const now = { inputTokens, outputTokens, cacheRead, cacheWrite }
+    const { told } = this
+    this.told = each((of) => told[of] + now[of])
+    const events = this.tell(now)
+    return usd === undefined ? events : events.map((event) => ({ ...event, usd }))
+  }
+
   /** Handles the prompt's answer, which reports the whole turn. */
   answer(usage: Messages.Spent): ReadonlyArray<RunEvent> {
+    const own = this.difference(usage.own)
     const all = whole(usage)
     const spent = less(all, this.total ?? NONE)
     if (this.total !== undefined && all.inputTokens + all.outputTokens > 0) this.total = all
-    return this.tell(less(spent, this.told))
+    return [...own, ...this.tell(less(spent, this.told))]
   }
 
   private get named(): {

@@ -57,7 +57,7 @@ const replay = (name: string): ReadonlyArray<RunEvent> => {
         events.push(...updates.usage(Messages.usageOf(msg.result)))
         events.push(...updates.finish({ _tag: cancelled ? "Interrupted" : "Completed" }))
       } else {
-        const fault = AcpFault.ofRefusal(msg.error, "the prompt", { name: "it", authMethods: [] })
+        const fault = AcpFault.ofRefusal(msg.error, "the prompt", { name: "it", authMethods: [] }, 0)
         events.push(...updates.finish({ _tag: "Failed", ...fault }))
       }
     }
@@ -390,7 +390,7 @@ describe("AcpFault", () => {
   ]
   for (const [message, code, data, kind, expected] of cases) {
     it(`${code} ${message} ${JSON.stringify(data) ?? ""} → ${kind}, ${expected}`, () => {
-      const { errorType, outcome } = AcpFault.ofRefusal({ code, message, data }, "the prompt", agent)
+      const { errorType, outcome } = AcpFault.ofRefusal({ code, message, data }, "the prompt", agent, 0)
       assert.deepStrictEqual(
         [errorType, outcome._tag === "Uncounted" ? outcome.reason : outcome._tag],
         [kind, expected]

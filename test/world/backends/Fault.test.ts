@@ -10,7 +10,7 @@ const classOf = ({ outcome }: { readonly outcome: Outcome }): string =>
 
 const agent = { name: "X", authMethods: [] }
 const acp = (code: number, message: string, data?: unknown) =>
-  AcpFault.ofRefusal({ code, message, ...(data === undefined ? {} : { data }) }, "the prompt", agent)
+  AcpFault.ofRefusal({ code, message, ...(data === undefined ? {} : { data }) }, "the prompt", agent, 0)
 
 const gemini = (code: number, message: string, status: string): readonly [number, string] => [
   code,
