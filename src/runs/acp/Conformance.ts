@@ -109,10 +109,10 @@ const connect = Effect.fnUntraced(function* (options: Options, allows = true) {
   let [last, said, ended] = [0, "", ""]
 
   const tell = (message: Message) => program.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`)
-  const permit = Effect.fnUntraced(function* (id: unknown, params: Fields) {
+  const permit = Effect.fnUntraced(function* (id: unknown, params: Fields, from: number) {
     const options = Array.isArray(params["options"]) ? params["options"].map(fieldsOf) : []
     const toolCallId = fieldsOf(params["toolCall"])["toolCallId"]
-    const one: Asked = { toolCallId, options, from: heard.length, until: Number.POSITIVE_INFINITY }
+    const one: Asked = { toolCallId, options, from, until: Number.POSITIVE_INFINITY }
     asked.push(one)
     yield* Effect.sleep(QUIET)
     one.until = heard.length
@@ -134,7 +134,7 @@ const connect = Effect.fnUntraced(function* (options: Options, allows = true) {
     if (id === undefined) return Effect.void
     const replied =
       method === "session/request_permission"
-        ? permit(id, params)
+        ? permit(id, params, heard.length)
         : tell({ id, error: { code: UNKNOWN, message: `${method} is not offered` } })
     return Effect.asVoid(Effect.forkIn(replied, scope))
   }
