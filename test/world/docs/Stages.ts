@@ -106,6 +106,8 @@ export const NOT_RUN: { readonly [block: string]: string } = {
   "README.md: scripts/install":
     "installs for all of the user's shells; test/world/packaging does it in a prefix of its own",
   "docs/install.md: npm i -g --prefix ~/.local ./agentd-0.1.0.tgz": "needs a package; test/world/packaging makes one",
+  "docs/install.md: npm i -g --prefix ~/.local --omit=optional ./agentd-0.1.0.tgz":
+    "needs a package; test/world/packaging makes one",
   "docs/install.md: tar -xzOf agentd-0.1.0.tgz package/scripts/install | sh -s agentd-0.1.0.tgz":
     "needs a package; test/world/packaging makes one",
   "docs/install.md: scripts/install": "installs for all of the user's shells; test/world/packaging does it elsewhere",

@@ -269,7 +269,7 @@ describe.skipIf(lacks)("an agent of one's own", () => {
       assert.include(row.detail, 'no longer has the backend type "exec"')
       const { rows } = yield* stage.rpc((client) => client.Waiting())
       assert.include(JSON.stringify(rows.filter(({ who }) => who.endsWith("/old"))), "docs/own-agent.md")
-      for (const verb of [["ps"], ["status"], ["waiting"], ["why", "old"]])
+      for (const verb of [["ps"], ["waiting"], ["why", "old"]])
         assert.include((yield* shop.cli(...verb)).stdout, 'no longer has the backend type "exec"', verb.join(" "))
       assert.include((yield* shop.cli("waiting")).stdout, "docs/own-agent.md")
       // its program is an ACP agent now
