@@ -1,7 +1,8 @@
 /**
  * bundle: builds dist/. agentd.mjs, from src/main.ts, starts in a third of the time that src needs. quick.cjs, from
  * src/app/Quick.ts, answers the commands that it can and hands the others to agentd.mjs; it is compiled ahead for the
- * Node that builds (this saves 4 of its 14 ms). dist/ also has the page (`page.ts`) and the man pages.
+ * Node that builds (this saves 4 of its 14 ms). dist/ also has the page (`page.ts`), the man pages, and the notices of
+ * the packages whose code it contains (`Notices.ts`).
  *
  * `bundle.ts [OUT]`. dist/ needs no node_modules. A CLI verb that is imported lazily gets its own chunk. Functions and
  * classes keep their names, so that a stack trace in the journal is readable. Local names are shortened, which saves a
@@ -17,6 +18,7 @@ import { existsSync } from "node:fs"
 import { mkdir, readdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises"
 import { join, relative } from "node:path"
 import { type OutputChunk, rolldown, type RolldownOptions, type RolldownOutput } from "rolldown"
+import * as Notices from "./Notices.ts"
 
 const minify = {
   mangle: { keepNames: { function: true, class: true } },
@@ -28,12 +30,16 @@ const root = join(import.meta.dirname, "..")
 const out = process.argv[2] ?? join(root, "dist")
 const chunks = join(out, "chunks")
 
+/** All modules that the builds have written. */
+const modules = new Set<string>()
+const listed = Notices.listModules(modules)
+
 /**
  * The code of a module and its imports as one text, so that a program that starts later runs the same build as its
  * daemon.
  */
 const textOf = async (input: string): Promise<string> => {
-  const build = await rolldown({ cwd: root, input, platform: "node" })
+  const build = await rolldown({ cwd: root, input, platform: "node", plugins: [listed] })
   const { output } = await build.generate({ format: "esm", minify })
   await build.close()
   const [entry, ...others] = output
@@ -160,7 +166,7 @@ const whole = {
 const nameOf = (kind: string, code: string): string =>
   `${kind}-${createHash("sha256").update(code).digest("base64url").slice(0, 8)}`
 
-if (existsSync(join(root, "src/web"))) await (await import("./page.ts")).build(join(out, "web"))
+if (existsSync(join(root, "src/web"))) await (await import("./page.ts")).build(join(out, "web"), listed)
 const started = new Date()
 const quickInput = join(root, "src/app/Quick.ts")
 const quick = existsSync(quickInput) ? await quickOf(quickInput) : undefined
@@ -169,7 +175,7 @@ const outputOf = async (groups: Groups): Promise<RolldownOutput["output"]> => {
   const build = await rolldown({
     ...whole,
     input: { agentd: "src/main.ts" },
-    plugins: [programModules, lists]
+    plugins: [programModules, lists, listed]
   })
   const { output } = await build.generate({
     format: "esm",
@@ -239,6 +245,7 @@ if (quick !== undefined) {
   )
   await rename(join(out, "quick.cjs.new"), join(out, "quick.cjs"))
 }
+await Notices.write(out, root, modules)
 
 for (const name of await readdir(chunks)) {
   if (!written.has(`chunks/${name}`)) await rm(join(chunks, name))

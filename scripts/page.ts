@@ -4,7 +4,7 @@
  */
 import { cp, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { rolldown } from "rolldown"
+import { type Plugin, rolldown } from "rolldown"
 import * as AgentMachine from "../src/agents/machines/AgentMachine.ts"
 import * as ConversationMachine from "../src/agents/machines/ConversationMachine.ts"
 import * as ToolMachine from "../src/agents/machines/ToolMachine.ts"
@@ -66,11 +66,13 @@ const put = async (file: string, content: string) => {
   await rename(`${file}.new`, file)
 }
 
-export const build = async (out: string): Promise<void> => {
+/** Builds the page. `plugin`: a plugin of the bundler that reads along. */
+export const build = async (out: string, plugin: Plugin): Promise<void> => {
   const page = await rolldown({
     cwd: root,
     input: "src/web/App.tsx",
     platform: "browser",
+    plugins: [plugin],
     // tsconfig.json has the JSX import source
     transform: { jsx: { runtime: "automatic" }, target: "es2022" }
   })

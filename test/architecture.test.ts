@@ -148,6 +148,11 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "the quick entry holds nothing of Effect, so it has no Clock: it hands the time to pure views"
   },
   {
+    path: "src/client/Promises.ts",
+    rule: "process.env",
+    because: "the client for programs without Effect has no Config: it reads where the user's own socket is"
+  },
+  {
     path: "src/core/event-log/LogThread.ts",
     rule: "performance.now",
     because: "the log's thread holds nothing of Effect, so it has no Clock: a store takes the time as a function"

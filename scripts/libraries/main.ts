@@ -2,21 +2,26 @@
  * libraries: builds dist/lib/, the five libraries `agentd/supervision`, `agentd/event-log`, `agentd/event-actor`,
  * `agentd/backends` and `agentd/client`. Each has JavaScript and declarations, module by module as in src, with the
  * modules that it needs from other folders and packages. Only `effect` is not included: users install it themselves.
+ * `agentd/client` needs no Effect, and its types have none; `agentd/client/effect` is the client with Effect.
  *
  * `main.ts [OUT]`. Next to each folder is its entry, which exports the modules that a user needs first, each as one
  * namespace. src has no such file: with it, every importer would load all modules. A module that is not in an entry has
  * its own path (`agentd/backends/Backends`). The code is small (no comments, short names inside functions); the
  * declarations keep all comments of the sources.
+ *
+ * The packages in them must be in the notices that `bundle.ts` has written to OUT; otherwise the build fails.
  */
 import { spawnSync } from "node:child_process"
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
 import { dirname, join, relative } from "node:path"
 import { rolldown } from "rolldown"
+import * as Notices from "../Notices.ts"
+import * as Declarations from "./Declarations.ts"
 
 const root = join(import.meta.dirname, "../..")
 const out = process.argv[2] ?? join(root, "dist")
 
-/** The modules of each entry. They need no package but `effect`. */
+/** The modules of each entry, of those libraries that have one. They need no package but `effect`. */
 const entries: { readonly [library: string]: ReadonlyArray<string> } = {
   supervision: [
     "Backoff",
@@ -73,8 +78,7 @@ const entries: { readonly [library: string]: ReadonlyArray<string> } = {
     "process/Reaper",
     "process/RunProcess",
     "sandbox/Sandbox"
-  ],
-  client: ["Client", "Promises"]
+  ]
 }
 
 /** The folder of each library in src and in dist/lib. */
@@ -89,6 +93,9 @@ const folders: { readonly [library: string]: string } = {
 /** Whether users may import the module: it is in a library's folder, but not in runs/git or runs/keeper. */
 const isWhole = (name: string): boolean =>
   Object.values(folders).some((folder) => name.startsWith(`${folder}/`)) && !/^runs\/(git|keeper)\//.test(name)
+
+/** Replaced with types that name no schema. */
+const PROCEDURE_TYPES = "api/rpc/ProcedureTypes.d.ts"
 
 /** Replaced with an empty interface: a client does not see the daemon's side, whose types import the whole daemon. */
 const FEATURES = "api/rpc/Features.d.ts"
@@ -138,6 +145,9 @@ export const copyThread = () => new URL("./CopyThread.js", import.meta.url)
 /** Renames node_modules, because npm packs no folder of that name. */
 const placeOf = (name: string): string => `${name.replaceAll("node_modules", "packages")}.js`
 
+/** All modules that are written. */
+const modules = new Set<string>()
+
 /** Writes the code of all modules that users may import, and of the modules that these need. */
 const code = async (folder: string): Promise<void> => {
   const inputs = await Promise.all(
@@ -152,7 +162,10 @@ const code = async (folder: string): Promise<void> => {
     input: Object.fromEntries(inputs.flat()),
     platform: "node",
     external: [/^effect(\/|$)/],
-    plugins: [{ name: "places", load: (id: string) => places[relative(root, id)] ?? null }],
+    plugins: [
+      Notices.listModules(modules),
+      { name: "places", load: (id: string) => places[relative(root, id)] ?? null }
+    ],
     onLog: (level, log, defaultHandler) => {
       if (log.code === "UNRESOLVED_IMPORT") throw new Error(log.message)
       defaultHandler(level, log)
@@ -180,15 +193,20 @@ const { status } = spawnSync(process.execPath, [compiler, "-p", import.meta.dirn
 if (status !== 0) throw new Error("libraries: the sources do not compile, see above")
 
 await writeFile(join(made, FEATURES), "/** The daemon's own side of a call. */\nexport interface Features {}\n")
+await writeFile(join(made, PROCEDURE_TYPES), Declarations.procedures())
 await prune(made)
 await code(made)
-for (const [library, modules] of Object.entries(entries)) {
-  const folder = folders[library]!
+const unnamed = Notices.missingIn(out, Notices.packagesOf(modules))
+if (unnamed.length > 0) throw new Error(`libraries: ${unnamed.join(", ")} not in ${join(out, Notices.NOTICES)}`)
+for (const [library, folder] of Object.entries(folders)) {
+  await mkdir(join(made, folder), { recursive: true })
+  await copyFile(join(root, "src", folder, "README.md"), join(made, folder, "README.md"))
+  const modules = entries[library]
+  // the two modules of the client are its entries
+  if (modules === undefined) continue
   const names = modules.map((path) => `export * as ${path.replace(/^.*\//, "")} from "./${folder}/${path}.js"\n`)
   await writeFile(join(made, `${library}.js`), names.join(""))
   await writeFile(join(made, `${library}.d.ts`), names.join(""))
-  await mkdir(join(made, folder), { recursive: true })
-  await copyFile(join(root, "src", folder, "README.md"), join(made, folder, "README.md"))
 }
 await rm(lib, { recursive: true, force: true })
 await rename(made, lib)

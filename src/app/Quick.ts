@@ -12,7 +12,7 @@
 import { existsSync, writeSync } from "node:fs"
 import { homedir, userInfo } from "node:os"
 import { join } from "node:path"
-import { type Ask, type Call, doesOutside, linesOf } from "../cli/parse/DeclaredVerb.ts"
+import { type Ask, doesOutside, linesOf } from "../cli/parse/DeclaredVerb.ts"
 import { declared } from "../cli/parse/DeclaredVerbs.ts"
 import { explain, told } from "../cli/render/ErrorText.ts"
 import { inWorld } from "../cli/parse/HintCommand.ts"
@@ -23,7 +23,7 @@ import { type Line, parse } from "../cli/parse/QuickArgs.ts"
 import { present } from "../cli/parse/Renamed.ts"
 import { through } from "../cli/render/TerminalDoor.ts"
 import { lostAnswer } from "../api/rpc/ConnectionLost.ts"
-import { introduction } from "../api/rpc/Version.ts"
+import { ask } from "../api/rpc/Wire.ts"
 
 const WHOLE = "./agentd.mjs"
 /**
@@ -32,16 +32,8 @@ const WHOLE = "./agentd.mjs"
  */
 declare const load: (file: string) => Promise<unknown>
 
-/** Node modules, loaded when needed, so that a verb that the whole program runs does not wait for them. */
-const net = () => process.getBuiltinModule("node:net")
+/** A Node module, loaded when needed, so that a verb that the whole program runs does not wait for it. */
 const tty = () => process.getBuiltinModule("node:tty")
-
-/**
- * Silence in ms after which the client pings the daemon, and after which it gives up. The whole program uses the same
- * times.
- */
-const PING = 5_000
-const SILENCE = 20_000
 
 const { env } = process
 
@@ -79,135 +71,6 @@ const write = (file: 1 | 2, text: string): void => {
   }
 }
 
-/** Frames in the format of `layerNdjson` in effect/rpc: one JSON value per line. */
-type Frame =
-  | { readonly _tag: "Chunk"; readonly requestId: string; readonly values: ReadonlyArray<unknown> }
-  | {
-      readonly _tag: "Exit"
-      readonly requestId: string
-      readonly exit:
-        | { readonly _tag: "Success"; readonly value: unknown }
-        | { readonly _tag: "Failure"; readonly cause: unknown }
-    }
-  | { readonly _tag: "Pong" }
-  | { readonly _tag: "Defect"; readonly defect: unknown }
-
-type Outcome =
-  | { readonly _tag: "Answered"; readonly replies: ReadonlyArray<unknown> }
-  /** The daemon refused the call. `error`: the reason and the remedy. */
-  | { readonly _tag: "Refused"; readonly error: unknown }
-  /** The daemon failed unexpectedly. `error`: the defect. */
-  | { readonly _tag: "Broken"; readonly error: unknown }
-  /** The call was not sent, because the daemon could not be reached. */
-  | { readonly _tag: "Unsent" }
-  /** No answer arrived, so the command might have been carried out. */
-  | { readonly _tag: "Lost" }
-
-/** The outcome for a failed call: the failure in its cause, otherwise the defect, otherwise an interruption. */
-const outcomeOf = (cause: unknown): Outcome => {
-  const reasons = Array.isArray(cause)
-    ? (cause as ReadonlyArray<{ readonly _tag: string; readonly error?: unknown; readonly defect?: unknown }>)
-    : []
-  const failed = reasons.find(({ _tag }) => _tag === "Fail")
-  if (failed !== undefined) return { _tag: "Refused", error: failed.error }
-  const broken = reasons.find(({ _tag }) => _tag === "Die")
-  return broken === undefined ? { _tag: "Lost" } : { _tag: "Broken", error: broken.defect }
-}
-
-const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
-
-/**
- * The daemon's reply that it does not support this client, or that no daemon can be started. Another attempt would get
- * the same reply.
- */
-const refusalIn = (frame: Frame): Outcome | undefined => {
-  if (frame._tag !== "Exit" || frame.exit._tag === "Success") return undefined
-  const refused = outcomeOf(frame.exit.cause)
-  if (refused._tag !== "Refused" || !isObject(refused.error)) return undefined
-  return { _tag: "Refused", error: { ...refused.error, _tag: "DaemonUnreachable" } }
-}
-
-const line = (frame: unknown): string => `${JSON.stringify(frame)}\n`
-
-const request = (id: number, { payload, tag }: Pick<Call, "payload" | "tag">): string =>
-  line({ _tag: "Request", id: String(id), tag, payload, headers: [] })
-
-interface Limited extends Ask<unknown> {
-  /** Silence in ms after which the client gives up; undefined: the same limit as in the whole program. */
-  readonly limit: number | undefined
-}
-
-/**
- * Sends all calls in one write. Calls that only read are sent together with the introduction; other calls are sent
- * after the daemon has answered the introduction. `done` is called once.
- */
-const ask = (socket: string, { calls, limit, repeatable }: Limited, done: (outcome: Outcome) => void): void => {
-  const replies: Array<unknown> = calls.map(({ stream }) => (stream ? [] : undefined))
-  const introduced = String(calls.length)
-  const connection = net().connect(socket)
-  let [open, silent, greeted, sent, rest] = [calls.length + 1, 0, false, false, ""]
-  const end = (outcome: Outcome): false => {
-    connection.removeAllListeners("close").removeAllListeners("data").destroy()
-    done(outcome)
-    return false
-  }
-  const send = (): string => {
-    sent = true
-    return calls.map((call, id) => request(id, call)).join("")
-  }
-  const lost = (): false => end(sent ? { _tag: "Lost" } : { _tag: "Unsent" })
-  const take = (frame: Frame): boolean => {
-    if (frame._tag === "Pong") return true
-    const isGreeting = frame._tag === "Exit" && frame.requestId === introduced
-    const hasFailed = frame._tag === "Exit" ? frame.exit._tag !== "Success" : frame._tag === "Defect"
-    const refused = isGreeting ? refusalIn(frame) : undefined
-    if (refused !== undefined) return end(refused)
-    // the daemon is too old to know the introduction: the whole program explains this
-    if ((isGreeting || !greeted) && hasFailed) {
-      return end({ _tag: "Unsent" })
-    }
-    if (isGreeting) greeted = true
-    if (!sent) connection.write(send())
-    if (frame._tag === "Chunk") {
-      const values = replies[Number(frame.requestId)] as Array<unknown>
-      for (const value of frame.values) values.push(value)
-      connection.write(line({ _tag: "Ack", requestId: frame.requestId }))
-      return true
-    }
-    if (frame._tag !== "Exit") {
-      return end(frame._tag === "Defect" ? { _tag: "Broken", error: frame.defect } : { _tag: "Lost" })
-    }
-    if (frame.exit._tag !== "Success") {
-      return end(outcomeOf(frame.exit.cause))
-    }
-    const at = Number(frame.requestId)
-    if (calls[at]?.stream === false) replies[at] = frame.exit.value
-    if (--open > 0) return true
-    return end({ _tag: "Answered", replies })
-  }
-  connection.setEncoding("utf8").setTimeout(limit ?? PING, () => {
-    silent += PING
-    if (limit !== undefined || silent >= SILENCE || !greeted) return lost()
-    connection.write(line({ _tag: "Ping" }))
-  })
-  connection.on("error", () => {})
-  connection.on("close", lost)
-  connection.on("connect", () => {
-    const hello = request(calls.length, { tag: "Hello", payload: introduction() })
-    connection.write(repeatable ? hello + send() : hello)
-  })
-  connection.on("data", (text: string) => {
-    silent = 0
-    const lines = (rest + text).split("\n")
-    rest = lines.pop()!
-    try {
-      for (const one of lines) if (!take(JSON.parse(one) as Frame)) return
-    } catch {
-      lost()
-    }
-  })
-}
-
 /** The command-line arguments, with old command names replaced by the current ones. */
 const called = present(process.argv.slice(2))
 
@@ -243,8 +106,13 @@ const quick = (given: Line): void => {
   if (doesOutside(verb.several, input, caller) !== undefined) return whole()
   const world = worldOf(places)
   const asked: Ask<unknown> = verb.rpc(input as never, caller, { now: Date.now() })
-  const { repeatable, value } = asked
-  ask(places.socket, { ...asked, limit: verb.fleeting }, (outcome) => {
+  const { calls, repeatable, value } = asked
+  const streams: ReadonlyArray<Array<unknown>> = calls.map(() => [])
+  const take = (call: number, values: ReadonlyArray<unknown>, more: () => void): void => {
+    for (const one of values) streams[call]!.push(one)
+    more()
+  }
+  ask(places.socket, { calls, repeatable, limit: verb.fleeting, take }, (outcome) => {
     if (verb.fleeting !== undefined && outcome._tag !== "Answered") process.exit(0)
     if (outcome._tag === "Refused") return fail(outcome.error, given, world)
     if (outcome._tag === "Unsent" || (repeatable && outcome._tag !== "Answered")) return whole()
@@ -258,7 +126,12 @@ const quick = (given: Line): void => {
     const look = { now: Date.now(), colour: coloured(onTerminal) && !json, columns, world }
     let text: string
     try {
-      text = linesOf(verb, value(outcome.replies), look, json)
+      text = linesOf(
+        verb,
+        value(outcome.replies.map((reply, call) => (calls[call]!.stream ? streams[call] : reply))),
+        look,
+        json
+      )
         .map((one) => `${isAscii ? ascii(through(one, look.colour)) : through(one, look.colour)}\n`)
         .join("")
     } catch (error) {

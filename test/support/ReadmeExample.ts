@@ -40,3 +40,5 @@ export const run = (folder: string): string =>
       ]
       return `"agentd/${library}${path.slice(folder.length)}"`
     })
+    .replace('"agentd/client/Client"', '"agentd/client/effect"')
+    .replace('"agentd/client/Promises"', '"agentd/client"')

@@ -12,7 +12,7 @@ import * as StoreOwner from "../../core/event-log/StoreOwner.ts"
 import { Exported } from "../../telemetry/Collector.ts"
 import { codeOf } from "./Endpoint.ts"
 import { Limits } from "../../board/Limits.ts"
-import { lostAnswer } from "./ConnectionLost.ts"
+import { lostAnswer, olderDaemon, unanswered } from "./ConnectionLost.ts"
 import { Control } from "./Protocol.ts"
 import { introduction } from "./Version.ts"
 
@@ -48,43 +48,18 @@ const unreachable = (
   holder: () => number | undefined
 ): DaemonUnreachable => {
   const { reason } = error
-  // EAGAIN: a process listens on the socket, but does not accept the connection.
-  if (reason._tag !== "SocketOpenError" || reason.kind === "Timeout" || codeOf(reason) === "EAGAIN") {
-    const how = reason._tag === "SocketCloseError" ? "went away." : `went away or does not answer: ${reason.message}`
-    return new DaemonUnreachable({
-      reason: "lost",
-      message: `The daemon at ${socket} ${how}`,
-      remedy: "See what it is doing: agentd status. If it hangs: agentd restart."
-    })
+  const isOpen = reason._tag !== "SocketOpenError" || reason.kind === "Timeout"
+  const told = unanswered(socket, isOpen ? undefined : (codeOf(reason) ?? "unknown"), reason.message)
+  if (reason._tag === "SocketCloseError") {
+    return new DaemonUnreachable({ ...told, message: `The daemon at ${socket} went away.` })
   }
-  const code = codeOf(reason)
-  if (code === "EACCES" || code === "EPERM") {
-    return new DaemonUnreachable({
-      reason: "forbidden",
-      message: `The daemon at ${socket} belongs to another user.`,
-      remedy: "Run this as the user that runs the daemon."
-    })
-  }
-  const pid = holder()
-  return pid !== undefined
-    ? cutOff(socket, pid)
-    : new DaemonUnreachable({
-        reason: "not-running",
-        message: `No daemon is running: nobody answers at ${socket}.`,
-        remedy: "Start it: agentd start. If it runs with another state directory, give the same --state DIR."
-      })
+  const pid = told.reason === "not-running" ? holder() : undefined
+  return pid === undefined ? new DaemonUnreachable(told) : cutOff(socket, pid)
 }
 
 /** True if the daemon is too old to have the procedure; the RPC library then reports this text. */
 const isUnknown = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isDieReason(reason) && String(reason.defect).startsWith("Unknown request tag"))
-
-const older = (socket: string) =>
-  new DaemonUnreachable({
-    reason: "older",
-    message: `The daemon at ${socket} is older than this client and does not support this command.`,
-    remedy: "Restart it to run the installed version: agentd restart"
-  })
 
 /** True if the daemon closed the connection during a write; the RPC library then reports a socket error as a defect. */
 const isUnwritten = (cause: Cause.Cause<unknown>): boolean =>
@@ -124,7 +99,7 @@ export const call = <A, E, R>(
       (cause) => Cause.hasInterruptsOnly(cause) || isUnwritten(cause),
       () => Effect.fail(new DaemonUnreachable(lostAnswer(socket)))
     ),
-    Effect.catchCauseIf(isUnknown, () => Effect.fail(older(socket))),
+    Effect.catchCauseIf(isUnknown, () => Effect.fail(new DaemonUnreachable(olderDaemon(socket)))),
     (called) =>
       Effect.flatMap(StoreOwner.Here, (here) =>
         Effect.mapError(called, (error) =>

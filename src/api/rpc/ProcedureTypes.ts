@@ -19,6 +19,8 @@ export type PlainTag = {
     : never
 }[Procedures["_tag"]]
 export type Reply<T extends string> = Rpc.SuccessExitSchema<Named<T>>["Type"]
+/** The reply as it is on the wire. For a procedure that replies with a stream, the type of each value. */
+export type Answer<T extends string> = Rpc.SuccessExitSchema<Named<T>>["Encoded"]
 /** Procedures that reply with a stream. For these, `Reply` is the type of each value. */
 export type StreamTag = {
   [T in Tag]: Rpc.SuccessSchema<Named<T>> extends RpcSchema.Stream<infer _A, infer _E> ? T : never

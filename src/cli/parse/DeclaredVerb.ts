@@ -11,6 +11,7 @@
  */
 import type { Caller, Done } from "../../domain/Messages.ts"
 import type { PayloadOf, PlainTag, Reply, Tag } from "../../api/rpc/ProcedureTypes.ts"
+import type { Call } from "../../api/rpc/Wire.ts"
 import type { TimeExpression } from "./TimeExpression.ts"
 import { isPattern } from "../sessions/RowFilter.ts"
 import { inWorld } from "./HintCommand.ts"
@@ -137,13 +138,6 @@ export interface Args {
 }
 
 export type Input<A extends Args> = { readonly [field in keyof A]: A[field] extends Arg<infer V> ? V : never }
-
-export interface Call {
-  readonly tag: string
-  readonly payload: unknown
-  /** True if the reply is a stream of values. */
-  readonly stream: boolean
-}
 
 /**
  * A request to the daemon: calls that run concurrently, and the function that combines their replies into one value.

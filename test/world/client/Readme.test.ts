@@ -66,7 +66,8 @@ describe("a daemon that cannot be asked", () => {
           .call("Agents")
           .catch((error: unknown) => error)
       )
-      assert.instanceOf(failed, Client.DaemonUnreachable)
+      assert.instanceOf(failed, Promises.DaemonUnreachable)
+      assert.deepInclude(failed, { reason: "protocol", message: "speaks protocol 9", remedy: "agentd restart" })
       const streamed = yield* Effect.promise(async () => {
         try {
           for await (const _ of Promises.connect({ state: folder }).stream("Log", { follow: true })) return "a rune"
@@ -75,7 +76,15 @@ describe("a daemon that cannot be asked", () => {
           return error
         }
       })
-      assert.instanceOf(streamed, Client.DaemonUnreachable)
+      assert.instanceOf(streamed, Promises.DaemonUnreachable)
+      // both clients say the same of a daemon that is not there
+      const absent = yield* Effect.promise(() =>
+        Promises.connect({ state: "/nowhere" })
+          .call("Agents")
+          .catch((error: unknown) => error)
+      )
+      const { message, reason, remedy } = nobody as Client.DaemonUnreachable
+      assert.deepInclude(absent, { _tag: "DaemonUnreachable", message, reason, remedy })
     })
   )
 })

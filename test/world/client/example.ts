@@ -1,7 +1,7 @@
 /** The README's example. */
 import { Effect, Option, Stream } from "effect"
 import * as Client from "../../../src/client/Client.ts"
-import * as Promises from "../../../src/client/Promises.ts"
+import { CommandRefused, connect } from "../../../src/client/Promises.ts"
 
 /** With Effect: one connection for all of it. */
 export const worked = (state: string) =>
@@ -17,7 +17,7 @@ export const worked = (state: string) =>
 
 /** With promises: nothing to close. */
 export const said = async (state: string): Promise<ReadonlyArray<string>> => {
-  const agentd = Promises.connect({ state, by: "dashboard" })
+  const agentd = connect({ state, by: "dashboard" })
   const lines = (await agentd.call("Agents")).map(({ agent, project }) => `${project}/${agent}`)
   for await (const { kind } of agentd.stream("Log", { follow: true, after: 0 })) {
     lines.push(kind)
@@ -26,7 +26,7 @@ export const said = async (state: string): Promise<ReadonlyArray<string>> => {
   try {
     await agentd.call("Send", { name: "shop/nobody", text: "Are you there?", how: "queue" })
   } catch (error) {
-    if (error instanceof Client.CommandRefused) lines.push(`${error.message} → ${error.remedy}`)
+    if (error instanceof CommandRefused) lines.push(`${error.message} → ${error.remedy}`)
   }
   return lines
 }

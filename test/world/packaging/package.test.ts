@@ -20,6 +20,8 @@ import {
 import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Notices from "../../../scripts/Notices.ts"
+import * as BundlerSpy from "../../support/BundlerSpy.ts"
 import { FOLDER_OF, LIBRARIES, shown } from "../../support/ReadmeExample.ts"
 
 const root = join(import.meta.dirname, "../../..")
@@ -37,6 +39,9 @@ const run = (cwd: string, command: string, ...args: ReadonlyArray<string>): stri
   return stdout
 }
 
+const source = join(folder, "source")
+/** The modules that the builds have written, by the bundler's own word. */
+const bundled = join(folder, "bundled")
 const user = join(folder, "user")
 const installed = join(user, "node_modules/agentd")
 
@@ -47,7 +52,8 @@ import { Supervisor, type SupervisorOptions } from "agentd/supervision"
 import { EventKinds, SqlEventLog } from "agentd/event-log"
 import { CommitScope, StateMachine } from "agentd/event-actor"
 import { type Backend, Outcome, ProcessTree, ScriptedBackend } from "agentd/backends"
-import { Client, Promises } from "agentd/client"
+import { connect, DaemonUnreachable } from "agentd/client"
+import * as Client from "agentd/client/effect"
 import * as Restart from "agentd/supervision/Restart"
 import * as CommandBackend from "agentd/backends/command/CommandBackend"
 import { steps } from "./supervision.js"
@@ -67,7 +73,7 @@ export const c = SqlEventLog.layer({ path: "no such option" })
 // @ts-expect-error
 export const d = new CommitScope.CommitScope("no system", { id: 1 })
 // @ts-expect-error
-export const f = () => Promises.connect().call("Send", { name: "builder", text: "hello", how: "soon" })
+export const f = () => connect().call("Send", { name: "builder", text: "hello", how: "soon" })
 // @ts-expect-error
 export const g = () => Client.use()((client) => client.NoSuchProcedure())
 // @ts-expect-error
@@ -81,9 +87,9 @@ const sold = await Effect.runPromise(shop)
 const said = await Effect.runPromise(events)
 const made = await Effect.runPromiseExit(Effect.scoped(Supervisor.make(options)))
 const names = [EventKinds.make, StateMachine.define, ProcessTree.ProcessTree, CommandBackend.outcomeOf, Outcome]
-const asked = await Promises.connect({ state: "/nowhere" })
+const asked = await connect({ state: "/nowhere" })
   .call("Agents")
-  .catch((error: unknown) => (error instanceof Client.DaemonUnreachable ? error.reason : String(error)))
+  .catch((error: unknown) => (error instanceof DaemonUnreachable ? error.reason : String(error)))
 const found = names.every((name) => name !== undefined) && backend.turns === false
 console.log(JSON.stringify({ supervised, first, second, sold, said, made: Exit.isSuccess(made), asked, found }))
 `
@@ -111,10 +117,9 @@ const write = (path: string, text: string) => {
 
 /** `npm pack` with all its scripts, in a copy of this tree. */
 const pack = (): string => {
-  const source = join(folder, "source")
   const parts = ["package.json", "package-lock.json", "tsconfig.json", "README.md", "LICENSE", "src", "scripts"]
   for (const name of parts) cpSync(join(root, name), join(source, name), { recursive: true })
-  symlinkSync(join(root, "node_modules"), join(source, "node_modules"))
+  BundlerSpy.make(join(source, "node_modules"), bundled)
   run(source, "npm", "pack", "--offline", "--silent")
   assert.deepStrictEqual(
     readFileSync(join(source, "package.json")),
@@ -173,11 +178,12 @@ describe.skipIf(lacks.length > 0)("the package", () => {
       /^(package\.json|README\.md|LICENSE)$/,
       /^scripts\/(agentd|find-node\.sh|install)$/,
       /^dist\/(agentd\.mjs|quick\.cjs)$/,
+      /^dist\/(THIRD-PARTY-NOTICES|agentd\.cdx\.json)$/,
       /^dist\/chunks\/[\w-]+\.mjs$/,
       /^dist\/chunks\/quick-[\w-]+\.(js|cache)$/,
       /^dist\/web\/[\w.-]+$/,
       /^dist\/man\/agentd(\.1|\.jsonc\.5)\.gz$/,
-      /^dist\/lib\/[\w/@-]+\.(js|d\.ts)$/,
+      /^dist\/lib\/[\w/@.-]+\.(js|d\.ts)$/,
       /^dist\/lib\/[\w/-]+\/README\.md$/
     ]
     const names = files.map(([name]) => name)
@@ -225,6 +231,73 @@ describe.skipIf(lacks.length > 0)("the package", () => {
   })
 })
 
+describe.skipIf(lacks.length > 0)("the notices and the SBOM", () => {
+  const dist = join(installed, "dist")
+  const sbomIn = (at: string) => JSON.parse(readFileSync(join(at, Notices.SBOM), "utf8"))
+  const idsIn = (at: string): ReadonlyArray<string> =>
+    sbomIn(at)
+      .components.map(({ purl }: { readonly purl: string }) => decodeURIComponent(purl.replace("pkg:npm/", "")))
+      .toSorted()
+
+  it("name each package that the bundler has written, with its licence, and no other", () => {
+    const packages = BundlerSpy.packagesIn(bundled)
+    assert.includeMembers(
+      [...packages.keys()].map((id) => id.replace(/@[^@]*$/, "")),
+      ["effect", "nodemailer", "preact", "@effect/platform-node"]
+    )
+    assert.deepStrictEqual(idsIn(dist), [...packages.keys()].toSorted())
+    const notices = readFileSync(join(dist, Notices.NOTICES), "utf8")
+    for (const [id, at] of packages) {
+      const licence = readdirSync(at).find((name) => name.startsWith("LICENSE"))!
+      assert.include(notices, `\n${id} (`)
+      assert.include(notices, readFileSync(join(at, licence), "utf8").trim(), id)
+    }
+  })
+
+  it("have the hash that the lock file has, and what each package needs", () => {
+    const { components, dependencies, metadata, specVersion } = sbomIn(dist)
+    assert.deepStrictEqual([specVersion, metadata.component.purl], ["1.6", `pkg:npm/agentd@${manifest.version}`])
+    const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages
+    for (const { group, hashes, name, version } of components) {
+      const locked = lock[`node_modules/${group === undefined ? "" : `${group}/`}${name}`]
+      assert.strictEqual(version, locked.version)
+      assert.strictEqual(`sha512-${Buffer.from(hashes[0].content, "hex").toString("base64")}`, locked.integrity, name)
+    }
+    const refs = new Set(components.map((one: { readonly "bom-ref": string }) => one["bom-ref"]))
+    const [own, ...others] = dependencies
+    assert.strictEqual(own.ref, metadata.component["bom-ref"])
+    assert.deepStrictEqual(new Set(others.map(({ ref }: { readonly ref: string }) => ref)), refs)
+    const reached = new Set<string>(own.dependsOn)
+    for (const one of reached)
+      for (const next of others.find(({ ref }: { readonly ref: string }) => ref === one).dependsOn) reached.add(next)
+    assert.deepStrictEqual(reached, refs, "each is needed by agentd, or by what agentd needs")
+  })
+
+  it("name a package that is new in the bundle; without it they are not complete, and the build says so", () => {
+    const out = join(folder, "planted")
+    const manifest = { name: "planted", version: "1.2.3", license: "ISC" }
+    const text = "Permission to plant this is granted."
+    BundlerSpy.plant(join(source, "node_modules"), manifest, { "index.js": "globalThis.planted = 1", LICENSE: text })
+    const main = join(source, "src/main.ts")
+    writeFileSync(main, `${readFileSync(main, "utf8")}\nimport "planted"\n`)
+    run(source, process.execPath, "scripts/bundle.ts", out)
+    assert.deepStrictEqual(idsIn(out), [...idsIn(dist), "planted@1.2.3"].toSorted())
+    assert.include(readFileSync(join(out, Notices.NOTICES), "utf8"), `\nplanted@1.2.3 (ISC)\n\n${text}\n`)
+    const packages = Notices.packagesOf(readFileSync(bundled, "utf8").split("\n"))
+    assert.deepStrictEqual(Notices.missingIn(out, packages), [])
+    assert.deepStrictEqual(Notices.missingIn(dist, packages), ["planted@1.2.3"])
+  })
+
+  it("cannot be made of a package without a licence, or without its text", () => {
+    const modules = join(folder, "unlicensed/node_modules")
+    const module = (name: string) => [join(modules, name, "index.js")]
+    BundlerSpy.plant(modules, { name: "mute", version: "1.0.0", license: "MIT" }, {})
+    BundlerSpy.plant(modules, { name: "free", version: "1.0.0" }, { LICENSE: "Do." })
+    assert.throws(() => Notices.packagesOf(module("mute")), "mute 1.0.0 comes without the text of its licence")
+    assert.throws(() => Notices.packagesOf(module("free")), "free 1.0.0 names no licence")
+  })
+})
+
 describe.skipIf(lacks.length > 0)("the package's libraries", () => {
   beforeAll(() => {
     symlinkSync(join(root, "node_modules/effect"), join(user, "node_modules/effect"))
@@ -236,16 +309,17 @@ describe.skipIf(lacks.length > 0)("the package's libraries", () => {
 
   it("are built before the package is packed, and need effect as a peer only where they are used", () => {
     assert.include(manifest.scripts.prepack, "npm run libraries")
-    assert.strictEqual(manifest.peerDependencies.effect, `^${manifest.devDependencies.effect}`)
+    // modules of Effect that are marked unstable may change with a minor version
+    assert.strictEqual(manifest.peerDependencies.effect, `~${manifest.devDependencies.effect}`)
     assert.deepStrictEqual(readdirSync(join(user, "node_modules")).toSorted(), ["agentd", "effect"])
   })
 
   it("have an entry, a README and no source each; what is exported is there", () => {
+    for (const { default: code, types } of [...LIBRARIES, "client/effect"].map((name) => manifest.exports[`./${name}`]))
+      for (const path of [code, types]) assert.isTrue(existsSync(join(installed, path)), path)
     for (const library of LIBRARIES) {
-      const { default: code, types } = manifest.exports[`./${library}`]
-      for (const path of [code, types, `dist/lib/${FOLDER_OF[library]}/README.md`]) {
-        assert.isTrue(existsSync(join(installed, path)), path)
-      }
+      assert.isTrue(existsSync(join(installed, `dist/lib/${FOLDER_OF[library]}/README.md`)), library)
+      if (library === "client") continue
       assert.deepStrictEqual(manifest.exports[`./${library}/*`], {
         types: `./dist/lib/${FOLDER_OF[library]}/*.d.ts`,
         default: `./dist/lib/${FOLDER_OF[library]}/*.js`
@@ -268,5 +342,69 @@ describe.skipIf(lacks.length > 0)("the package's libraries", () => {
       asked: "not-running",
       found: true
     })
+  })
+})
+
+/** A program without Effect. Each \`@ts-expect-error\` fails where the types are \`any\`. */
+const PLAIN = `
+import { connect, CommandRefused, DaemonUnreachable } from "agentd/client"
+declare const console: { readonly log: (text: string) => void }
+const agentd = connect({ state: "/nowhere", by: "dashboard" })
+// @ts-expect-error
+export const a = () => agentd.call("Send", { name: "shop/builder", text: "hello", how: "soon" })
+// @ts-expect-error
+export const b = () => agentd.call("Log", { follow: true })
+// @ts-expect-error
+export const c = async (): Promise<number> => (await agentd.call("Agents"))[0]!.project
+export const d = () => agentd.call("Send", { name: "shop/builder", text: "hello", how: "queue" })
+const asked = await agentd.call("Status").catch((error: unknown) => error)
+const heard = async () => {
+  for await (const { kind } of agentd.stream("Log", { follow: true })) return kind
+}
+const told = await heard().catch((error: unknown) => error)
+if (asked instanceof DaemonUnreachable && told instanceof DaemonUnreachable && !(told instanceof CommandRefused))
+  console.log(JSON.stringify([asked.reason, asked.remedy !== "", told.reason]))
+`
+
+const EFFECT = `
+import { Effect } from "effect"
+import * as Client from "agentd/client/effect"
+declare const console: { readonly log: (text: string) => void }
+// @ts-expect-error
+export const a = Client.use()((client) => client.NoSuchProcedure())
+// @ts-expect-error
+export const b: Effect.Effect<number, never> = Client.use()((client) => client.Agents())
+const asked = await Effect.runPromise(Effect.flip(Client.use({ state: "/nowhere" })((client) => client.Agents())))
+if (asked._tag === "DaemonUnreachable") console.log(JSON.stringify([asked.reason]))
+`
+
+describe.skipIf(lacks.length > 0)("agentd/client in an empty project", () => {
+  const empty = join(folder, "empty")
+  const modules = join(empty, "node_modules")
+  const compiled = (main: string, skipLibCheck: boolean): unknown => {
+    const compilerOptions = { ...TSCONFIG.compilerOptions, types: [], skipLibCheck }
+    write(join(empty, "tsconfig.json"), JSON.stringify({ ...TSCONFIG, compilerOptions }))
+    write(join(empty, "main.ts"), main)
+    run(empty, process.execPath, join(root, "node_modules/typescript/bin/tsc"), "-p", ".")
+    return JSON.parse(run(empty, process.execPath, "out/main.js"))
+  }
+  beforeAll(() => {
+    write(join(empty, "package.json"), JSON.stringify({ name: "empty", version: "1.0.0", type: "module" }))
+    const cache = `--cache=${join(folder, "cache")}`
+    run(empty, "npm", "install", "--offline", "--omit=optional", "--ignore-scripts", cache, tarball)
+  }, 120_000)
+
+  it("is installed by npm, and runs without Effect, with its types", { timeout: 120_000 }, () => {
+    assert.deepStrictEqual(
+      readdirSync(modules).filter((name) => !name.startsWith(".")),
+      ["agentd"]
+    )
+    for (const skipLibCheck of [false, true])
+      assert.deepStrictEqual(compiled(PLAIN, skipLibCheck), ["not-running", true, "not-running"])
+  })
+
+  it("has an entry for Effect, which needs effect and nothing else", { timeout: 120_000 }, () => {
+    symlinkSync(join(root, "node_modules/effect"), join(modules, "effect"))
+    for (const skipLibCheck of [false, true]) assert.deepStrictEqual(compiled(EFFECT, skipLibCheck), ["not-running"])
   })
 })
