@@ -1,4 +1,4 @@
-/** What an agent tells agentd in `_meta` under the key `agentd`: error classes, usage as differences, copies of sessions. */
+/** Facts that an agent sends agentd in `_meta` under the key `agentd`: classes of errors, usage, and copies of sessions. */
 import { assert, describe, it } from "@effect/vitest"
 import * as AcpFault from "../../../src/runs/acp/AcpFault.ts"
 import * as AcpMessages from "../../../src/runs/acp/AcpMessages.ts"

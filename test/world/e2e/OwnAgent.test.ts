@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Laws from "../../support/Laws.ts"
+import type { ConfigChangeInfo } from "../../../src/domain/Messages.ts"
 import * as Stage from "../../support/Stage.ts"
 import { long } from "../../support/Long.ts"
 
@@ -275,6 +276,9 @@ describe.skipIf(lacks)("an agent of one's own", () => {
       // its program is an ACP agent now
       shop.configure({ agents: { old: ofPage(stage), ada: ofPage(stage) } })
       yield* shop.cli("up")
+      // another program needs a person's consent
+      const change: ConfigChangeInfo = JSON.parse((yield* shop.cli("--json", "trust", "shop")).stdout)
+      assert.strictEqual((yield* shop.cli("trust", change.hash)).code, 0)
       assert.strictEqual((yield* shop.cli("start", "old")).code, 0)
       yield* shop.send("old", "hello")
       assert.include(String((yield* shop.answers("old", 1))[0]), "hello")
