@@ -90,9 +90,13 @@ const folders: { readonly [library: string]: string } = {
   client: "client"
 }
 
-/** Whether users may import the module: it is in a library's folder, but not in runs/git or runs/keeper. */
+/**
+ * Whether users may import the module. The rest of runs is for agentd: git, the keeper, and the model agent with its
+ * client of MCP servers, which alone is as large as all other backends.
+ */
 const isWhole = (name: string): boolean =>
-  Object.values(folders).some((folder) => name.startsWith(`${folder}/`)) && !/^runs\/(git|keeper)\//.test(name)
+  Object.values(folders).some((folder) => name.startsWith(`${folder}/`)) &&
+  !/^runs\/((git|keeper|model)\/|Backends\.)/.test(name)
 
 /** Replaced with types that name no schema. */
 const PROCEDURE_TYPES = "api/rpc/ProcedureTypes.d.ts"

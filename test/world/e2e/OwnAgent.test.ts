@@ -278,7 +278,7 @@ describe.skipIf(lacks)("an agent of one's own", () => {
       yield* shop.cli("up")
       // another program needs a person's consent
       const change: ConfigChangeInfo = JSON.parse((yield* shop.cli("--json", "trust", "shop")).stdout)
-      assert.strictEqual((yield* shop.cli("trust", change.hash)).code, 0)
+      assert.strictEqual((yield* shop.cli("trust", change.hash!)).code, 0)
       assert.strictEqual((yield* shop.cli("start", "old")).code, 0)
       yield* shop.send("old", "hello")
       assert.include(String((yield* shop.answers("old", 1))[0]), "hello")
