@@ -140,9 +140,10 @@ const filesOf = (at: string): ReadonlyArray<readonly [name: string, bytes: numbe
     .map(([name, found]) => [name, found.size])
 
 /**
- * Of all files, without Node. One that grows beyond is looked at: what came in, and who needs it?
+ * Of all files, without Node. One that grows beyond is looked at: what came in, and who needs it? The last to come in
+ * was the official client of MCP servers with its schemas, 0.4 MB, for the model agent.
  */
-const LARGEST = 5.25 * 1024 * 1024
+const LARGEST = 5.75 * 1024 * 1024
 
 let tarball = ""
 if (lacks.length === 0)
