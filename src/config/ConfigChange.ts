@@ -6,6 +6,7 @@
  * unchanged lines.
  */
 import { Schema, TextDiff } from "effect"
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import type { AgentConfig } from "./AgentConfig.ts"
 import type { Project } from "./ConfigFile.ts"
 
@@ -71,9 +72,6 @@ const isGrowing = matcher(GROWING)
 const isShrinking = matcher(SHRINKING)
 const isRising = matcher(RISING)
 const scales = SCALES.map(([pattern, scale]) => ({ isMeant: matcher([pattern]), scale }))
-
-const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 

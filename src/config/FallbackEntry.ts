@@ -7,13 +7,12 @@
  * its provider; a price and a context size depend on their model. Each environment variable, and each field of
  * `provider`, is changed separately.
  */
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import type { Shape } from "./ConfigProblem.ts"
 
 interface Json {
   readonly [field: string]: unknown
 }
-
-const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
 /**
  * For each field that an entry can set: the fields that the entry then does not inherit from the agent's own backend.

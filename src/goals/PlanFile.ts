@@ -7,6 +7,7 @@
  * pause, so its size is limited.
  */
 import { Context, Duration, Effect, Result, Schema, SchemaIssue } from "effect"
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import { isUtf8 } from "node:buffer"
 import { constants } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
@@ -217,7 +218,7 @@ const cycleProblem = function* (tasks: ReadonlyArray<Task>): Steps<ReadonlyArray
 }
 
 export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     return yield* one("", 'a plan is an object: { "tasks": [ … ] }')
   }
   const unknown = Object.keys(value).find((key) => key !== "tasks" && key !== "$schema")

@@ -5,6 +5,7 @@
  * field and a remedy; values read after it must not be used. Fields that are not read may contain anything.
  */
 import { Result, Schema } from "effect"
+import { isReadonlyObject as isObject } from "effect/Predicate"
 
 /** The body is not a valid event. Its `field` and `remedy` are part of the 400 response. */
 export class EventRefused extends Schema.TaggedError<EventRefused>()("EventRefused", {
@@ -35,7 +36,7 @@ export class JsonReader {
 
   /** Reads a body. The result is what `read` returns, or the first problem. */
   static read<A>(body: unknown, read: (body: JsonReader) => A): Result.Result<A, EventRefused> {
-    if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    if (!isObject(body)) {
       return Result.fail(
         new EventRefused({
           field: "",
@@ -114,7 +115,7 @@ export class JsonReader {
   /** Reads a nested object; empty if the body has none. */
   within(field: string): Json {
     const value = this.json[field]
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {}
+    return isObject(value) ? value : {}
   }
 
   list(field: string): ReadonlyArray<unknown> {

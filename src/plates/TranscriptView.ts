@@ -5,6 +5,7 @@
  * records only the needed parts are stored, and everything stored is bounded. The view of a chain ignores records of
  * other chains. The result depends only on the records and their order, not on when the file was read.
  */
+import { isReadonlyObject as isObject } from "effect/Predicate"
 
 type Json = { readonly [key: string]: unknown }
 
@@ -49,9 +50,7 @@ const BOOKKEEPING = new Set(
 )
 const ENDING_REASONS = new Set(["end_turn", "stop_sequence", "max_tokens", "refusal"])
 
-const isJson = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
-
-const objects = (value: unknown): ReadonlyArray<Json> => (Array.isArray(value) ? value.filter(isJson) : [])
+const objects = (value: unknown): ReadonlyArray<Json> => (Array.isArray(value) ? value.filter(isObject) : [])
 
 const text = (value: unknown): string | undefined => (typeof value === "string" && value !== "" ? value : undefined)
 
@@ -157,7 +156,7 @@ export class TranscriptView {
       if (type === "queue-operation" && record["operation"] === "dequeue") this.dequeuedAt = at
       return "nothing"
     }
-    const message = isJson(record["message"]) ? record["message"] : {}
+    const message = isObject(record["message"]) ? record["message"] : {}
     const { content } = message
     const isSaid = (type === "assistant" || type === "user") && (typeof content === "string" || Array.isArray(content))
     const isOurs = (record["isSidechain"] === true) === (this.chain === "side")
@@ -192,7 +191,7 @@ export class TranscriptView {
       this.message = id
       this.usage = 0
     }
-    const { input_tokens, output_tokens } = isJson(message["usage"]) ? message["usage"] : {}
+    const { input_tokens, output_tokens } = isObject(message["usage"]) ? message["usage"] : {}
     const usage = number(input_tokens) + number(output_tokens)
     // Each block of a message is a separate record, which repeats the usage so far.
     this.tokens += Math.max(0, usage - this.usage)
@@ -214,7 +213,7 @@ export class TranscriptView {
     if (!this.calls.has(id)) this.toolCalls += 1
     this.lastTool = name
     remember(this.calls, id, name, MAX_CALLS)
-    const input = isJson(use["input"]) ? use["input"] : {}
+    const input = isObject(use["input"]) ? use["input"] : {}
     if (name === "TodoWrite") {
       this.todos = objects(input["todos"]).filter(({ status }) => status !== "completed").length
     } else if (name === "TaskCreate") {
@@ -282,7 +281,7 @@ export class TranscriptView {
 const parsed = (line: string): Json | undefined => {
   try {
     const value: unknown = JSON.parse(line)
-    return isJson(value) ? value : undefined
+    return isObject(value) ? value : undefined
   } catch {
     return undefined
   }

@@ -6,6 +6,7 @@
  * each verb, the required right and the possible refusals are listed.
  */
 import { JsonSchema, Schema, SchemaRepresentation } from "effect"
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import { Code } from "../../domain/Messages.ts"
 import type { VerbForm } from "../../domain/Verb.ts"
 import * as ApiDescriptions from "./ApiDescriptions.ts"
@@ -112,22 +113,19 @@ const streams = {
   "/board": stream("board", "The whole board first, then its changes.", "BoardNewsReply", [])
 }
 
-type Node = { readonly [key: string]: unknown }
-const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value)
-
 /** Adds a description to each field in a schema that has no description of its own. */
 const worded = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(worded)
-  if (!isNode(value)) return value
+  if (!isObject(value)) return value
   const { properties, ...rest } = value
   const others = Object.fromEntries(Object.entries(rest).map(([key, one]) => [key, worded(one)]))
-  if (!isNode(properties)) return properties === undefined ? others : { ...others, properties }
+  if (!isObject(properties)) return properties === undefined ? others : { ...others, properties }
   const named = Object.entries(properties).map(([name, one]) => {
     const field = worded(one)
     const word = ApiDescriptions.fields[name]
     return [
       name,
-      isNode(field) && !("description" in field) && word !== undefined ? { ...field, description: word } : field
+      isObject(field) && !("description" in field) && word !== undefined ? { ...field, description: word } : field
     ]
   })
   return { ...others, properties: Object.fromEntries(named) }

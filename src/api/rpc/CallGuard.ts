@@ -7,6 +7,7 @@
  */
 import { Context, Effect, Layer, Result, Schema, type Scope } from "effect"
 import { type Rpc, RpcSchema } from "effect/rpc"
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import { Agents } from "../../projects/service/Agents.ts"
 import { type Caller, CommandRefused, refuse } from "../../domain/Messages.ts"
 import { EventLog } from "../../core/event-log/EventLog.ts"
@@ -15,7 +16,6 @@ import * as Admission from "./Admission.ts"
 import { refusalOf } from "../../board/Bounds.ts"
 import { About, AtOnce, Gate, type Input } from "./Procedure.ts"
 import * as Suggestion from "./Suggestion.ts"
-import { isObject } from "./VerbForms.ts"
 
 type Check = (payload: unknown) => CommandRefused | undefined
 

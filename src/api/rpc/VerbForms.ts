@@ -7,6 +7,7 @@
  */
 import { Context, Schema } from "effect"
 import { type Rpc, RpcSchema } from "effect/rpc"
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import type { VerbForm } from "../../domain/Verb.ts"
 import { access } from "./AccessProtocol.ts"
 import { path } from "../../board/Bounds.ts"
@@ -17,9 +18,6 @@ const HIDDEN: ReadonlySet<string> = new Set([...agentApi, ...access].map(({ rpc 
 
 /** Procedures that count as actions because they send a notification. */
 const MAILS: ReadonlySet<string> = new Set(["AlertTest", "NotifyTest"])
-
-export const isObject = (value: unknown): value is { readonly [field: string]: unknown } =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** The fields of a struct schema; empty if the schema is not a struct. */
 const fieldsOf = (bounds: Schema.Codec<unknown> | undefined): Schema.Struct.Fields =>

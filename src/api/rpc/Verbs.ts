@@ -7,10 +7,11 @@
  */
 import { Effect, Layer, Schema, type Scope, Stream } from "effect"
 import { RpcClient, RpcServer } from "effect/rpc"
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import type { Asker, Problem, Verb, Verbs } from "../../domain/Verb.ts"
 import * as ControlHandlers from "./ControlHandlers.ts"
 import { Control } from "./Protocol.ts"
-import { type Declared, declared, isObject } from "./VerbForms.ts"
+import { type Declared, declared } from "./VerbForms.ts"
 
 /** The payload with the caller's name that the interface has set. */
 const sign = (payload: unknown, { form, signed }: Declared, { by }: Asker): unknown => {

@@ -15,6 +15,7 @@
  * arguments is therefore held back, too. Kinds are not reliable either: a call of kind `read` counts as having side
  * effects, unless the config trusts that kind.
  */
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import type { RunEvent, ToolStatus } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
 import * as AgentOptions from "../AgentOptions.ts"
@@ -138,9 +139,6 @@ const IDLE: ReadonlySet<string> = new Set([
   "session_info_update",
   "usage_update"
 ])
-
-const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /**
  * Merges the arguments of a call. If the new arguments only repeat or extend the old ones, the result contains all of

@@ -10,6 +10,7 @@
  * unreadable messages to standard error.
  */
 import { Deferred, Effect, Queue, type Scope } from "effect"
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import { CONTINUED, type Line } from "../process/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
@@ -106,9 +107,6 @@ const OPEN_REQUESTS = 128
 const MAX_KNOWN = 100
 /** Maximum number of invalid lines that are reported. */
 const NOISES = 10
-const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 const parse = (line: string): { readonly [key: string]: unknown } | undefined => {
   try {
     const message: unknown = JSON.parse(line)

@@ -10,6 +10,7 @@
  * empty file of the session. A file that contains a message is never removed. Unreadable files are not changed.
  */
 import { Effect, FileSystem } from "effect"
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import * as path from "node:path"
 
 /** A file larger than this, in bytes, has content. */
@@ -22,9 +23,6 @@ const OWN = "<session_context>"
 
 export const isGemini = (argv: ReadonlyArray<string>): boolean =>
   argv.some((word) => /^gemini(?:-cli)?(?:\.c?js)?$/.test(path.basename(word)) || word.includes("@google/gemini-cli"))
-
-const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const isOwn = (message: unknown): boolean => {
   const content = isObject(message) && message["type"] === "user" ? message["content"] : undefined

@@ -4,18 +4,17 @@
  * Guarantees: no function fails on a record that is unknown, incomplete or of an unexpected shape:
  * missing values are empty.
  */
+import { isReadonlyObject as isObject } from "effect/Predicate"
+
 export type ClaudeRecord = { readonly [key: string]: unknown }
 
 const NOTHING: ClaudeRecord = {}
-
-const isRecord = (value: unknown): value is ClaudeRecord =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** The record in a line; undefined if the line is not a JSON object. */
 export const parse = (line: string): ClaudeRecord | undefined => {
   try {
     const value: unknown = JSON.parse(line)
-    return isRecord(value) ? value : undefined
+    return isObject(value) ? value : undefined
   } catch {
     return undefined
   }
@@ -33,12 +32,12 @@ export const number = (record: ClaudeRecord, key: string): number | undefined =>
 
 export const inner = (record: ClaudeRecord, key: string): ClaudeRecord => {
   const value = record[key]
-  return isRecord(value) ? value : NOTHING
+  return isObject(value) ? value : NOTHING
 }
 
 export const list = (record: ClaudeRecord, key: string): ReadonlyArray<ClaudeRecord> => {
   const value = record[key]
-  return Array.isArray(value) ? value.filter(isRecord) : []
+  return Array.isArray(value) ? value.filter(isObject) : []
 }
 
 export const texts = (record: ClaudeRecord, key: string): ReadonlyArray<string> => {

@@ -9,6 +9,7 @@
  */
 import type * as http from "node:http"
 import { Transform } from "node:stream"
+import { isObject } from "./UsageReader.ts"
 
 /**
  * Maximum number of bytes of requests that one route buffers at once. Requests above this limit are passed on
@@ -19,9 +20,6 @@ const MAX_HELD = 32 * 1024 * 1024
 /** For answers whose client has disconnected: maximum time to read one, ms, and maximum number at once. */
 const MAX_REST = 120_000
 const MAX_RESTS = 32
-
-const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** Makes a request body also ask for the stream's usage; undefined if it already asks, or if it requests no stream. */
 export const asking = (body: string): string | undefined => {

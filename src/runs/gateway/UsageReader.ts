@@ -25,8 +25,11 @@ const MOST = 1e9
 
 type Json = { readonly [name: string]: unknown }
 
-const object = (value: unknown): Json | undefined =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : undefined
+/** The same test as Effect's `isReadonlyObject`. The gateway's process contains nothing of Effect. */
+export const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const object = (value: unknown): Json | undefined => (isObject(value) ? value : undefined)
 
 const count = (of: Json | undefined, ...names: ReadonlyArray<string>): number => {
   for (const name of names) {

@@ -5,6 +5,7 @@
  * `Text` events together contain the text of the answer. No error contains the key.
  */
 import { Schema, type Stream } from "effect"
+import { isReadonlyObject } from "effect/Predicate"
 import { attempt } from "../../config/Attempt.ts"
 import { MEDIA_TYPES } from "../AttachedFile.ts"
 import type { ToldWindows } from "../gateway/LimitHeaders.ts"
@@ -140,8 +141,7 @@ const MAX_INVALID = 2_000
 
 const parsed = (text: string): unknown => attempt(() => JSON.parse(text))
 
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+export const isObject: (value: unknown) => value is JsonObject = isReadonlyObject
 
 /**
  * Builds a call. If the model wrote no arguments, the input is an empty object. Arguments that are not an object are

@@ -13,6 +13,7 @@
  * but creates nothing.
  */
 import { Clock, Effect, type FileSystem, Option, Result, type Scope } from "effect"
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as net from "node:net"
@@ -139,9 +140,6 @@ const passingFolder = (name: string) =>
     )
   )
 
-const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 /**
  * Builds the config for Codex' adapter, which reads no URL from a variable. `before`: its existing config. `keyEnv`:
  * the variable with the key; undefined if the agent uses a login.
@@ -154,7 +152,7 @@ const codexConfig = (url: string, keyEnv: string | undefined, before = "{}"): st
   const login = keyEnv === undefined ? { requires_openai_auth: true } : { env_key: keyEnv }
   const agentd = { name: "agentd", base_url: url, wire_api: "responses", ...login }
   return JSON.stringify({
-    ...(isRecord(parsed) ? parsed : {}),
+    ...(isObject(parsed) ? parsed : {}),
     model_provider: "agentd",
     model_providers: { agentd }
   })
