@@ -21,8 +21,8 @@ const libraries: { readonly [folder: string]: ReadonlyArray<string> } = {
   "core/event-actor": ["core/event-log", "core/supervision"],
   runs: ["config", "core/supervision", "runs/gateway", "runs/git", "runs/keeper"],
   "runs/gateway": ["core/supervision"],
-  "runs/keeper": ["core/supervision"],
-  "runs/git": ["core/supervision"],
+  "runs/keeper": ["config", "core/supervision"],
+  "runs/git": ["config", "core/supervision"],
   config: []
 }
 

@@ -21,6 +21,7 @@ import * as BoardRow from "../domain/BoardRow.ts"
 import { fairly } from "./FairRows.ts"
 import * as DiskRoom from "./DiskRoom.ts"
 import type { WaitingReply, WaitingRow } from "./WaitingMessages.ts"
+import { shellWord } from "../config/ShellWord.ts"
 
 export interface Given {
   readonly agents: ReadonlyArray<AgentInfo>
@@ -112,12 +113,10 @@ const choicesOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
     )
   ])
 
-const word = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
-
 /** A command that the user can type, and a description of its effect. */
 const run = (does: string, ...words: ReadonlyArray<string>) => ({
   does,
-  command: ["agentd", ...words.map(word)].join(" ")
+  command: ["agentd", ...words.map(shellWord)].join(" ")
 })
 
 /** Names conversations in commands: by project, or by the conversation's id if several share a project name. */

@@ -15,9 +15,7 @@
 import { Effect, FileSystem } from "effect"
 import { join, resolve } from "node:path"
 import { MAX_BYTES } from "../../plates/HookBody.ts"
-
-/** Quotes a text for sh, in single quotes. */
-export const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+import { quoted } from "../../config/ShellWord.ts"
 
 const written = "Written by agentd: hands a hook of Claude Code to the daemon. It says nothing, and fails never."
 
@@ -156,9 +154,9 @@ const scripts: { readonly [way in Way]: { readonly name: string; readonly text: 
 }
 
 /** The command that runs each script. For `node`, this is the Node that runs agentd. */
-const programs: { readonly [way in Way]: string } = { perl: "perl", curl: "sh", node: quote(process.execPath) }
+const programs: { readonly [way in Way]: string } = { perl: "perl", curl: "sh", node: quoted(process.execPath) }
 /** The program that must be installed for each version of the hook command. */
-const needed: { readonly [way in Way]: string } = { perl: "perl", curl: "curl", node: quote(process.execPath) }
+const needed: { readonly [way in Way]: string } = { perl: "perl", curl: "curl", node: quoted(process.execPath) }
 
 /** Prefix of all hook commands of agentd, which distinguishes them from other hooks. */
 export const MARK = "AGENTD_HOOK=1"
@@ -172,8 +170,8 @@ const SILENCERS =
  * applies.
  */
 export const line = ({ script, socket, way }: Reporter, route: string, seconds: number): string =>
-  `${MARK}; PATH=/usr/bin:/bin:$PATH; [ -r ${quote(script)} ] && command -v ${needed[way]} >/dev/null || exit 0; ` +
-  `unset ${SILENCERS}; exec ${programs[way]} ${quote(script)} ${quote(socket)} ${route} ${seconds} 2>/dev/null`
+  `${MARK}; PATH=/usr/bin:/bin:$PATH; [ -r ${quoted(script)} ] && command -v ${needed[way]} >/dev/null || exit 0; ` +
+  `unset ${SILENCERS}; exec ${programs[way]} ${quoted(script)} ${quoted(socket)} ${route} ${seconds} 2>/dev/null`
 
 /** The preferred program that is installed in a folder of the PATH; `node` if there is neither `perl` nor `curl`. */
 const wayOf = Effect.fnUntraced(function* (path: string) {

@@ -24,7 +24,7 @@ import { ListenerStatus } from "./ListenerStatus.ts"
 import * as Pairing from "./Pairing.ts"
 import { ownerOf } from "./PortOwner.ts"
 import { refusal } from "./Refusal.ts"
-import { quote } from "./HookCommand.ts"
+import { shellWord } from "../../config/ShellWord.ts"
 import * as Tokens from "./Tokens.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
@@ -233,7 +233,7 @@ const portOf = (server: Server): number => {
 
 /** The agentd command for this daemon, with `--state` if its sockets are in the state directory. */
 const commandOf = ({ socket, state }: { readonly socket: string; readonly state: string }): string =>
-  dirname(socket) === state ? `agentd --state ${/^[\w@%+=:,./-]+$/.test(state) ? state : quote(state)}` : "agentd"
+  dirname(socket) === state ? `agentd --state ${shellWord(state)}` : "agentd"
 
 const problemOf = (port: number, command: string, error: HttpServerError.ServeError, taken: Taken | undefined) => ({
   message:

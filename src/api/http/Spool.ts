@@ -14,6 +14,7 @@ import * as HookBody from "../../plates/HookBody.ts"
 import { isTooDeep } from "../../plates/JsonDepth.ts"
 import { type Kept, Plates } from "../../plates/Plates.ts"
 import * as HookCommand from "./HookCommand.ts"
+import { quoted } from "../../config/ShellWord.ts"
 
 /** Maximum number of files per pass. The next pass handles the remaining ones. */
 const MAX_FILES = 1000
@@ -48,7 +49,7 @@ export const scriptOf = (spool: string): string => `#!/bin/sh
 # It says nothing, fails never, and works while agentd is down.
 umask 077
 case \${CLAUDE_PID-} in *[!0-9]* | ??????????*) CLAUDE_PID= ;; esac
-name=${HookCommand.quote(spool)}/$$-\${CLAUDE_PID:-0}
+name=${quoted(spool)}/$$-\${CLAUDE_PID:-0}
 ${HookCommand.reading}{
   {
     printf 'pid=%s\\nplate=%s\\nrun=%s\\n\\n' "\${CLAUDE_PID-}" "$(clean "\${AGENTD_PLATE-}")" "$(clean "\${AGENTD_RUN-}")"

@@ -15,7 +15,7 @@ import * as StoreCopy from "../../core/event-log/StoreCopy.ts"
 import * as DaemonNode from "../../systemd/DaemonNode.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
-import { quoted } from "../parse/HintCommand.ts"
+import { shellWord } from "../../config/ShellWord.ts"
 import { Entry, Invocation } from "../parse/Invocation.ts"
 import { explain } from "../render/ErrorText.ts"
 import { plain } from "../render/Output.ts"
@@ -44,9 +44,9 @@ const installing = (version: string, next: string) =>
   Effect.map(Installed.installation, (found) => {
     switch (found._tag) {
       case "Npm":
-        return `npm install -g --prefix ${quoted(found.prefix)} agentd-${version}.tgz && ${next}`
+        return `npm install -g --prefix ${shellWord(found.prefix)} agentd-${version}.tgz && ${next}`
       case "Clone":
-        return `cd ${quoted(found.root)} && git checkout COMMIT-OF-${version} && npm ci && ${next}`
+        return `cd ${shellWord(found.root)} && git checkout COMMIT-OF-${version} && npm ci && ${next}`
       case "Other":
         return `install agentd ${version} as you installed it before, then run: ${next}`
     }
@@ -109,7 +109,7 @@ const storeBack = Effect.fnUntraced(function* (schema: number) {
   return {
     fact: ` The installed agentd has changed the store from schema ${schema} to ${now}. A copy with the old schema is ${join(paths.state, name)}.`,
     // the name replaced-newer is known to `gc` and `uninstall`
-    command: `(cd ${quoted(paths.state)} && mkdir replaced-newer && mv ${STORE}* replaced-newer && cp replaced-newer/${name} ${STORE}) && `
+    command: `(cd ${shellWord(paths.state)} && mkdir replaced-newer && mv ${STORE}* replaced-newer && cp replaced-newer/${name} ${STORE}) && `
   }
 })
 

@@ -10,6 +10,7 @@ import { Console, Effect } from "effect"
 import { type Command, Completions } from "effect/cli"
 import { KINDS, type NameKind } from "./Complete.ts"
 import { modesOf } from "./Renamed.ts"
+import { quoted } from "../../config/ShellWord.ts"
 
 export type Shell = "bash" | "zsh" | "fish"
 
@@ -91,7 +92,6 @@ const GLOBAL: ReadonlyArray<Flag> = [
   { names: ["--state"], is: "Use this state directory", takes: "files" }
 ]
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 const fishQuoted = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`
 
 const namesOf = (flags: ReadonlyArray<Flag>): ReadonlyArray<string> => flags.flatMap(({ names }) => names)

@@ -2,6 +2,7 @@
  * HintCommand: completes commands in hints, so that the user can type them as shown. If another state directory is used
  * (`--state DIR`), these commands need the same flag. Without it, they would reach or start another daemon.
  */
+import { shellWord } from "../../config/ShellWord.ts"
 
 /** All verbs. A test compares this list with the help. */
 export const VERBS =
@@ -12,9 +13,6 @@ export const VERBS =
 /** Matches `agentd VERB`, but not at the end of a path, because a state directory can be /var/lib/agentd. */
 const COMMAND = new RegExp(`(?<![\\w/.-])agentd (?=(${VERBS.join("|")})\\b)`, "g")
 
-export const quoted = (path: string): string =>
-  /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
-
 /** Adds `--state` to the commands in a text. `state`: the state directory; null for the default one. */
 export const inWorld = (text: string, state: string | null): string =>
-  state === null ? text : text.replaceAll(COMMAND, () => `agentd --state ${quoted(state)} `)
+  state === null ? text : text.replaceAll(COMMAND, () => `agentd --state ${shellWord(state)} `)

@@ -8,7 +8,7 @@
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
 import { configsFrom } from "../../config/Places.ts"
-import { quoted } from "./HintCommand.ts"
+import { shellWord } from "../../config/ShellWord.ts"
 
 const NEAR = /^\.?agentd(?:\.config)?\.(?:jsonc?|json5|ya?ml|toml)$/i
 
@@ -33,7 +33,7 @@ export const absence = (near?: { readonly path: string; readonly config: string 
     : isJson(near.path)
       ? {
           message: `There is no agentd.jsonc in this folder or above it, and agentd does not read ${near.path}.`,
-          remedy: `Rename it: mv -n ${quoted(near.path)} ${quoted(near.config)}`
+          remedy: `Rename it: mv -n ${shellWord(near.path)} ${shellWord(near.config)}`
         }
       : {
           message: `There is no agentd.jsonc in this folder or above it, and agentd does not read ${near.path}: it is not JSON.`,

@@ -9,6 +9,7 @@
 import { Result } from "effect"
 import { applyEdits, type JSONPath, modify } from "jsonc-parser"
 import { isDeepStrictEqual } from "node:util"
+import { quoted } from "../../config/ShellWord.ts"
 import * as HookCommand from "../../api/http/HookCommand.ts"
 
 /** Names of the hooks that report changes of the session's state. */
@@ -96,7 +97,7 @@ const handlerOf = (event: string, { approvals, http, reporter }: Plan): JsonObje
 
 const handlersOf = (plan: Plan): ReadonlyArray<readonly [event: string, handler: JsonObject]> => [
   // with `|| :` the hook always succeeds, so that the session starts even if the script fails
-  [START, command(`${HookCommand.MARK} ${HookCommand.quote(plan.script)} 2>/dev/null || :`, TIMEOUT_S)],
+  [START, command(`${HookCommand.MARK} ${quoted(plan.script)} 2>/dev/null || :`, TIMEOUT_S)],
   ...EVENTS.map((event) => [event, handlerOf(event, plan)] as const)
 ]
 

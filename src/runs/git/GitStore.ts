@@ -18,6 +18,7 @@ import * as Backoff from "../../core/supervision/Backoff.ts"
 import { type Answer, type Call, git, type GitUnavailable } from "./Git.ts"
 import { keyOf } from "./AgentRepositoryRecord.ts"
 import * as Repository from "./Repository.ts"
+import { quoted } from "../../config/ShellWord.ts"
 
 /** Git ran and reported an error. */
 export class GitFailed extends Schema.TaggedError<GitFailed>()("GitFailed", {
@@ -243,9 +244,6 @@ export const isAncestor = Effect.fnUntraced(function* ({ gitDir }: GitStore, old
   const answer = yield* ask(call)
   return answer.code <= 1 ? answer.code === 0 : yield* failed(call, answer)
 })
-
-/** Quotes a word for a shell. */
-const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 
 /**
  * Builds the command line for git's program at the other end of a transfer, confined to an agent's folder. Undefined if

@@ -7,6 +7,7 @@
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
+import { quoted } from "../../config/ShellWord.ts"
 
 export interface Program {
   readonly argv: ReadonlyArray<string>
@@ -40,7 +41,6 @@ const MAX_HANDED = 7
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "EINVAL"
 
-const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 const isPlain = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
 /** Returns the error code with which the system would reject the program; undefined if the system would accept it. */
@@ -101,7 +101,7 @@ const linesOf = ({ argv, cwd, env, handed, isDeaf, limits }: Program, file: stri
   return [
     ...(limits === undefined ? [] : [held(limits)]),
     "unset PATH OLDPWD",
-    ...names.filter(isPlain).map((name) => `export ${name}=${quote(env[name]!)}`),
+    ...names.filter(isPlain).map((name) => `export ${name}=${quoted(env[name]!)}`),
     `exec ${isDeaf ? "0</dev/null " : ""}1>out 2>err`,
     ...Array.from({ length: handed }, (_, index) => `exec ${index + 3}<handed.${index}`),
     // the anchor then removes the files `handed.N`
@@ -109,9 +109,9 @@ const linesOf = ({ argv, cwd, env, handed, isDeaf, limits }: Program, file: stri
     "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null",
     // the keeper's umask is stricter, and meant only for the keeper's own files
     `umask ${process.umask().toString(8)}`,
-    `cd ${quote(cwd)} || exit 126`,
+    `cd ${quoted(cwd)} || exit 126`,
     "unset OLDPWD",
-    `exec ${command.map(quote).join(" ")}`,
+    `exec ${command.map(quoted).join(" ")}`,
     ""
   ]
 }
