@@ -9,7 +9,7 @@ const Names = Schema.Array(Schema.String)
 export const AgentReach = Schema.Struct({
   project: Schema.String,
   agent: Schema.String,
-  backend: Schema.Literals(["command", "claude", "acp", "model", "exec"]),
+  backend: Schema.Literals(["command", "claude", "codex", "acp", "model", "exec"]),
   /** False if no sandbox confines the agent, so that it has the rights of the daemon's user. */
   confined: Schema.Boolean,
   by: Schema.NullOr(Schema.Literals(["bubblewrap", "namespaces"])),

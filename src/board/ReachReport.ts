@@ -14,6 +14,7 @@ import * as AgentdMcpServer from "../agents/run/AgentdMcpServer.ts"
 import * as WorkingFolder from "../agents/workplace/WorkingFolder.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import * as Budget from "../agents/machines/Budget.ts"
+import * as CodexCommand from "../runs/codex/CodexCommand.ts"
 import * as Fallback from "../config/Fallback.ts"
 import type { Project } from "../config/ConfigFile.ts"
 import { limitIn } from "../config/Span.ts"
@@ -23,7 +24,7 @@ export interface World extends AgentdMcpServer.Options {
   readonly environment: Environment
 }
 
-const bound = ({ backend }: AgentConfig): string => {
+const bound = ({ approvals, backend }: AgentConfig): string => {
   switch (backend.type) {
     case "command":
       return "nothing: a command asks for no leave"
@@ -31,6 +32,12 @@ const bound = ({ backend }: AgentConfig): string => {
       return backend.permissionMode === "bypassPermissions" || backend.args.includes("--dangerously-skip-permissions")
         ? "nothing: Claude Code is set to ask for nothing"
         : `what Claude Code asks for (${backend.permissionMode})`
+    case "codex": {
+      const { approvalPolicy, sandbox } = CodexCommand.leaveOf(backend, approvals.mode, backend.sandbox !== "off")
+      return approvalPolicy === "never"
+        ? "nothing: Codex is set to ask for nothing"
+        : `what Codex asks for (${approvalPolicy}); its commands run unasked in its own sandbox (${sandbox})`
+    }
     case "exec":
       return "nothing: it does not run"
     case "acp":

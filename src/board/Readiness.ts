@@ -30,6 +30,7 @@ const programOf = (backend: BackendConfig): { readonly program: string; readonly
     case "command":
       return backend.argv === undefined ? undefined : { program: backend.argv[0] ?? "", setting: "argv" }
     case "acp":
+    case "codex":
       return { program: backend.argv[0] ?? "", setting: "argv" }
     case "claude":
       return { program: backend.binary, setting: "binary" }
@@ -89,7 +90,8 @@ const keyOf = (backend: BackendConfig): { readonly place: KeyPlace; readonly var
   if (sandbox === "off" || network || provider === undefined) return undefined
   if ("api" in provider) return { place: provider, variable: APIS[provider.api].key }
   const isNamed = provider.keyEnv !== undefined || provider.keyFile !== undefined
-  return isNamed ? { place: provider, variable: APIS.anthropic.key } : undefined
+  const { key } = backend.type === "codex" ? APIS.openai : APIS.anthropic
+  return isNamed ? { place: provider, variable: key } : undefined
 }
 
 const keys = Effect.fnUntraced(function* (of: BackendConfig, { environment, root, whose }: Place) {

@@ -199,6 +199,45 @@ export const ClaudeBackend = Schema.Struct({
 })
 export type ClaudeBackend = typeof ClaudeBackend.Type
 
+/** The Codex CLI, controlled by its app-server. */
+export const CodexBackend = Schema.Struct({
+  type: described(Schema.Literal("codex"), "OpenAI Codex."),
+  argv: Argv.pipe(
+    withDefault(["codex"], 'The program and its arguments, to which "app-server" is added: ["codex", "-p", "work"].')
+  ),
+  model: optional(Word, "The model to use. Default: Codex's own."),
+  effort: optional(Word, 'How much the model reasons: "low", "medium", "high" or another value that Codex accepts.'),
+  config: Schema.Record(Word, Schema.Unknown).pipe(
+    withDefault({}, 'Settings that override those in config.toml, by dotted name: { "web_search": "disabled" }.')
+  ),
+  approvalPolicy: optional(
+    Schema.Literals(["untrusted", "on-request", "never"]),
+    "Which calls Codex asks about. The agent's approvals decide the answers. Default: never if approvals.mode is full_access, untrusted in agentd's sandbox, on-request otherwise."
+  ),
+  sandboxMode: optional(
+    Schema.Literals(["read-only", "workspace-write", "danger-full-access"]),
+    "What Codex's own sandbox lets commands do that it does not ask about. Default: danger-full-access if approvals.mode is full_access or in agentd's sandbox, read-only otherwise."
+  ),
+  ...process,
+  ...confinement,
+  share: Schema.Array(SharedFile).pipe(
+    withDefault(
+      [".codex/auth.json"],
+      "Files and folders that are visible in the sandbox, read-only. In your home: by name; elsewhere: by absolute path. Default: your login."
+    )
+  ),
+  ...metering,
+  provider: Schema.Struct(key).pipe(
+    withDefault(
+      {},
+      "The API that it uses in the sandbox, and if agentd counts its tokens. If there is a key, agentd adds it to the requests; the agent never has the key. Default of baseUrl: the API that fits your login."
+    )
+  ),
+  ...turns,
+  ...starts
+})
+export type CodexBackend = typeof CodexBackend.Type
+
 export const AcpBackend = Schema.Struct({
   type: described(Schema.Literal("acp"), "An agent that speaks the Agent Client Protocol."),
   argv: described(Argv, 'The agent and its arguments: ["opencode", "acp"].'),
@@ -319,7 +358,14 @@ export const ModelBackend = Schema.Struct({
 })
 export type ModelBackend = typeof ModelBackend.Type
 
-export const BackendConfig = Schema.Union([CommandBackend, ClaudeBackend, AcpBackend, ModelBackend, ExecBackend])
+export const BackendConfig = Schema.Union([
+  CommandBackend,
+  ClaudeBackend,
+  CodexBackend,
+  AcpBackend,
+  ModelBackend,
+  ExecBackend
+])
 export type BackendConfig = typeof BackendConfig.Type
 
 /** Why no agent can run with a backend of this type, and the remedy; undefined if agents can. */

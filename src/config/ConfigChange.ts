@@ -140,6 +140,12 @@ const runs = (backend: AgentConfig["backend"]): string => {
       return `runs ${shown(backend.argv)}`
     case "claude":
       return `runs ${shown([backend.binary, ...backend.args])}, permissionMode ${backend.permissionMode}`
+    case "codex": {
+      const { approvalPolicy = "", argv, config, sandboxMode = "" } = backend
+      const set = Object.keys(config).length === 0 ? "" : `, config ${shown(config)}`
+      const leave = [approvalPolicy, sandboxMode].filter((one) => one !== "").join(", ")
+      return `runs ${shown(argv)} app-server${leave === "" ? "" : ` (${leave})`}${set}`
+    }
     case "model": {
       const servers = Object.entries(backend.mcp).map(
         ([name, { argv, url }]) => `, MCP server ${name} ${shown(argv ?? url)}`

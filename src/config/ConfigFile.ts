@@ -162,6 +162,7 @@ const placedKey = <K extends { readonly keyFile?: string }>(key: K, root: string
 const placedBackend = (backend: AgentConfig["backend"], root: string): AgentConfig["backend"] => {
   if (backend.type === "model") return placedKey(backend, root)
   if (backend.type === "claude") return { ...backend, provider: placedKey(backend.provider, root) }
+  if (backend.type === "codex") return { ...backend, provider: placedKey(backend.provider, root) }
   return backend.provider === undefined ? backend : { ...backend, provider: placedKey(backend.provider, root) }
 }
 

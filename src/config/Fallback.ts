@@ -11,6 +11,8 @@ import type { BackendConfig } from "./BackendConfig.ts"
 export const sharesMemory = (one: BackendConfig, other: BackendConfig): boolean => {
   if (one.type === "claude" && other.type === "claude")
     return one.env["CLAUDE_CONFIG_DIR"] === other.env["CLAUDE_CONFIG_DIR"] && one.sandbox === other.sandbox
+  if (one.type === "codex" && other.type === "codex")
+    return one.env["CODEX_HOME"] === other.env["CODEX_HOME"] && one.sandbox === other.sandbox
   return one.type === "model" && other.type === "model"
 }
 

@@ -7,6 +7,7 @@ import { SessionCosts } from "./acp/AcpUsage.ts"
 import type { Backend } from "./Backend.ts"
 import * as RetiredBackend from "./RetiredBackend.ts"
 import * as ClaudeBackend from "./claude/ClaudeBackend.ts"
+import * as CodexBackend from "./codex/CodexBackend.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
 import type { Host } from "./Host.ts"
 import * as ModelBackend from "./model/ModelBackend.ts"
@@ -40,6 +41,8 @@ export class Backends extends Context.Service<
               return RetiredBackend.make(config, host)
             case "claude":
               return ClaudeBackend.make(config, host)
+            case "codex":
+              return CodexBackend.make(config, host)
             case "model":
               return ModelBackend.make(config, host, Tools.make)
           }

@@ -60,7 +60,7 @@ const NAMES: Rows = [
   ["max_tokens", /max_output_tokens|max_tokens|outputlength|output_length/i],
   ["billing", /billing|insufficient_quota|insufficient_funds|payment_required/i],
   ["rate_limit", /rate_?limit|usage_?limit|resource_exhausted|too_many_requests|quota/i],
-  ["model", /model_not_found|not_found_error/i],
+  ["model", /model_?not_?found|not_found_error/i],
   ["refusal", /\brefusal\b|content_filter|cyberpolicy|policyviolation/i],
   [
     "auth",

@@ -10,6 +10,7 @@ import * as fs from "node:fs"
 import { APIS, type BackendConfig, KEY_ENV, type ModelBackend, retired } from "../config/BackendConfig.ts"
 import type { BackendError, RunSpec } from "./Backend.ts"
 import * as ClaudeCommand from "./claude/ClaudeCommand.ts"
+import * as CodexCommand from "./codex/CodexCommand.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
 import type { Argv, Host } from "./Host.ts"
 import * as McpEnvironment from "./model/McpEnvironment.ts"
@@ -222,6 +223,8 @@ export const of = (config: BackendConfig, place: Place): Effect.Effect<Reach, ne
       return ofProcess(ConfinedSpawn.outlined(config, host, spec), place)
     case "claude":
       return ofProcess(ClaudeCommand.outlined(config, host, spec), place)
+    case "codex":
+      return ofProcess(CodexCommand.outlined(config, host, spec), place)
     case "model":
       return Effect.catchTag(ofModel(config, place), "BackendError", (error) => Effect.succeed(refusedBy(error)))
   }

@@ -85,6 +85,10 @@ export const objection = (backend: BackendConfig, { mode, model }: ModelChoice):
             message: `the mode ${mode} never asks for approval, and cannot be chosen`,
             remedy: "To use it anyway, set it as mode of the agent's backend in agentd.jsonc."
           }
+    case "codex":
+      return mode === null
+        ? undefined
+        : { message: "Codex has no modes", remedy: "Its approvals in agentd.jsonc define what it asks about." }
     case "model":
       return mode === null
         ? undefined
@@ -112,6 +116,7 @@ export const inBackend = (backend: BackendConfig, choice: ModelChoice | undefine
       }
     case "acp":
       return { ...backend, ...(model === null ? {} : { model }), ...(mode === null ? {} : { mode }) }
+    case "codex":
     case "model":
       return model === null ? backend : { ...backend, model }
     case "exec":

@@ -42,6 +42,11 @@ export const accountOf = (backend: BackendConfig): Account | undefined => {
       const baseUrl = provider.baseUrl ?? env["ANTHROPIC_BASE_URL"]
       return keyed("anthropic", { ...provider, baseUrl }, env["CLAUDE_CONFIG_DIR"] ?? env["HOME"] ?? LOGIN)
     }
+    case "codex": {
+      const { env, provider } = backend
+      const baseUrl = provider.baseUrl ?? env["OPENAI_BASE_URL"]
+      return keyed("openai", { ...provider, baseUrl }, env["CODEX_HOME"] ?? env["HOME"] ?? LOGIN)
+    }
     case "acp":
     case "exec":
       return given(backend.provider) ?? { provider: programOf(backend.argv), account: backend.env["HOME"] ?? LOGIN }

@@ -28,6 +28,7 @@ export const of = (backend: BackendConfig): UsageTiming => {
     case "model":
     case "claude":
     case "exec":
+    case "codex":
       return "request"
     case "acp":
       if (backend.metering === "gateway") return "request"
@@ -44,7 +45,7 @@ const isLimited = (budgets: ReadonlyArray<BudgetConfig>, resource: "tokens" | "u
 
 /** The model that the config names; undefined if the program selects the model. */
 const modelOf = (backend: BackendConfig): string | undefined =>
-  backend.type === "model" || backend.type === "claude" ? backend.model : undefined
+  backend.type === "model" || backend.type === "claude" || backend.type === "codex" ? backend.model : undefined
 
 /** Whether the cost of a request is known when the request ends. */
 const isPriced = (backend: BackendConfig, priceOf: (model: string) => Price | undefined): boolean => {

@@ -119,7 +119,7 @@ export const fields: { readonly [field: string]: string } = {
   at: "Time of the event, ms since the epoch.",
   attempts: "Number of attempts so far.",
   autoStart: "True: the plan is carried out without approval.",
-  backend: "Type of the backend: claude, acp, model, command, exec.",
+  backend: "Type of the backend: claude, codex, acp, model, command, exec.",
   backoff: "Waits between attempts.",
   base: "The first wait, in ms; or the commit that a change is compared with.",
   begins: "Number of the first rune in the log.",

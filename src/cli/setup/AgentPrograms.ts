@@ -36,7 +36,7 @@ const KNOWN: ReadonlyArray<Known> = [
   },
   {
     id: "codex",
-    programs: ["codex-acp", "codex"],
+    programs: ["codex", "codex-acp"],
     folder: [".codex", "CODEX_HOME"],
     login: "auth.json",
     keys: ["OPENAI_API_KEY", "CODEX_API_KEY"],

@@ -20,18 +20,15 @@ const INSTRUCTIONS: { readonly [role in Role]: string } = {
   planner: "Make small tasks, each with a way to check that it is done. Read the project before you plan."
 }
 
-/** The backend's config. `reads`: the agent may only read files, and change nothing. */
-export const backendOf = ({ id, key, program }: Pick<Found, "id" | "key" | "program">, reads: boolean): object => {
+/** The backend's config. */
+export const backendOf = ({ id, key, program }: Pick<Found, "id" | "key" | "program">): object => {
   switch (id) {
     case "claude":
       return { type: "claude" }
     case "codex":
       return program !== null && basename(program) === "codex-acp"
         ? { type: "acp", argv: ["codex-acp"] }
-        : {
-            type: "command",
-            argv: ["codex", "exec", "--skip-git-repo-check", "--sandbox", reads ? "read-only" : "workspace-write", "-"]
-          }
+        : { type: "codex" }
     case "opencode":
       return { type: "acp", argv: ["opencode", "acp"], ...(key === null ? {} : { passEnv: [key] }) }
     case "gemini":
@@ -67,12 +64,9 @@ const builder = ({ found, isRepository }: Wanted): ReadonlyArray<string> => [
         `      // agentd adds its key, or your login, to its requests (docs/security.md).`
       ]
     : []),
-  `      "backend": ${line(backendOf(found, false))},`,
-  ...approvals(
-    found,
-    `{ "mode": "auto" }`,
-    `      // Calls with side effects wait for your approval: agentd approve. Other modes: read_only, full_access.`
-  ),
+  `      "backend": ${line(backendOf(found))},`,
+  `      // Calls with side effects wait for your approval: agentd approve. Other modes: read_only, full_access.`,
+  `      "approvals": { "mode": "auto" },`,
   `      // "inbox": it runs when it has a message. "loop" (with a "prompt"): it runs again and again.`,
   `      "mode": "inbox",`,
   `      // Its own repository and branch (agentd/NAME), so that agents do not change the same files.`,
@@ -83,23 +77,12 @@ const builder = ({ found, isRepository }: Wanted): ReadonlyArray<string> => [
   `    }`
 ]
 
-/**
- * The lines with the setting for approvals. They are left out for Codex without ACP, which does not ask agentd for
- * approvals.
- */
-const approvals = (found: Wanted["found"], mode: string, ...comment: ReadonlyArray<string>): ReadonlyArray<string> =>
-  "argv" in backendOf(found, false) && found.id === "codex" && !isAcp(found)
-    ? []
-    : [...comment, `      "approvals": ${mode},`]
-
-const isAcp = (found: Wanted["found"]): boolean => JSON.stringify(backendOf(found, false)).includes('"acp"')
-
 const reader = (role: Exclude<Role, "builder">, { found }: Wanted): ReadonlyArray<string> => [
   `    "${role}": {`,
   `      "role": "${TITLES[role]}",`,
   `      "instructions": "${INSTRUCTIONS[role]}",`,
-  ...approvals(found, `{ "mode": "read_only" }`),
-  `      "backend": ${line(backendOf(found, true))}`,
+  `      "approvals": { "mode": "read_only" },`,
+  `      "backend": ${line(backendOf(found))}`,
   `    }`
 ]
 

@@ -59,10 +59,9 @@ describe("what it writes", () => {
             assert.deepStrictEqual(Object.keys(agents), [...roles])
             for (const role of roles) {
               const agent = agents[role]!
-              assert.deepInclude(agent.backend, backendOf(found, role !== "builder"))
+              assert.deepInclude(agent.backend, backendOf(found))
               assert.strictEqual(agent.worktree, role === "builder" && isRepository)
-              if (agent.backend.type !== "command")
-                assert.strictEqual(agent.approvals.mode, role === "builder" ? "auto" : "read_only")
+              assert.strictEqual(agent.approvals.mode, role === "builder" ? "auto" : "read_only")
             }
             const several = roles.length > 1
             assert.strictEqual(goals.planner, several && roles.includes("planner") ? "planner" : undefined)
@@ -104,6 +103,8 @@ describe("what it finds", () => {
         ["gemini", "~/bin/gemini", null]
       ])
       fs.writeFileSync(join(home, "bin/codex-acp"), "", { mode: 0o755 })
+      assert.deepStrictEqual(brief(yield* find(env), home)[0], ["codex", "~/bin/codex", "~/.codex/auth.json"])
+      fs.rmSync(join(home, "bin/codex"))
       assert.deepStrictEqual(brief(yield* find(env), home)[0], ["codex", "~/bin/codex-acp", "~/.codex/auth.json"])
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
