@@ -444,6 +444,7 @@ export class CodexStream implements LineProtocol<Note> {
     const left = this.calls.commands
     if (!interrupted && end._tag === "Completed") this.tell(...this.calls.leave())
     this.calls.clear()
+    if (end._tag === "Exited") return
     if (end._tag === "Failed") this.fault = end.fault
     if (interrupted && left.length > 0 && this.active === "") this.ends(new Set(left.map(([item]) => item)))
     if (!interrupted && left.length > 0) {
