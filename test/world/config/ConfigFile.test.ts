@@ -93,7 +93,6 @@ describe("ConfigFile", () => {
         maxConsecutiveErrors: 5,
         maxTotalErrors: 20,
         backoff: { base: Duration.seconds(2), cap: Duration.seconds(60), jitter: 0, by: "failures" },
-        runTimeout: Duration.minutes(30),
         interruptGrace: Duration.seconds(10),
         minRunInterval: Duration.seconds(1),
         idleTimeout: Duration.minutes(5),
@@ -138,7 +137,7 @@ describe("ConfigFile", () => {
         [
           "3:3 agnets: is not a field that agentd knows",
           "5:5 agents.Builder: is not a name that is allowed here",
-          '6:33 agents.b.backend.type: must be "command" or "claude" or "acp" or "model" or "exec", but is "commnd"',
+          '6:33 agents.b.backend.type: must be "command" or "claude" or "codex" or "acp" or "model" or "exec", but is "commnd"',
           '6:53 agents.b.mode: must be "inbox" or "loop", but is "lop"',
           "7:52 agents.c.backend.argv: must be a list, but is text",
           "7:57 agents.c.backend.promtBy: is not a field that agentd knows"
@@ -159,7 +158,7 @@ describe("ConfigFile", () => {
     [
       "another type's field",
       agent({ backend: { type: "model", provider: "openai", model: "x", killGrace: "2s" } }),
-      'killGrace: is not a field of the type "model"\n  "command", "claude", "acp", "exec" take it.'
+      'killGrace: is not a field of the type "model"\n  "command", "claude", "codex", "acp", "exec" take it.'
     ],
     [
       "a field that no type has",
@@ -376,7 +375,8 @@ describe("ConfigFile.jsonSchema", () => {
     }
     walk(schema, "")
     const builder = below(below(schema, "agents")!, "builder")!
-    assert.deepStrictEqual([builder.required, builder.properties?.["runTimeout"]?.default], [["backend"], "30 minutes"])
+    assert.deepStrictEqual([builder.required, builder.properties?.["autostart"]?.default], [["backend"], true])
+    assert.isUndefined(builder.properties?.["runTimeout"]?.default)
   })
 
   it("refuses unknown fields as the reader does", () => {
