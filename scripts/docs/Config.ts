@@ -2,6 +2,7 @@
  * Config: generates docs/reference/config.md from JSON Schemas: each field of `agentd.jsonc` and of the user's own
  * file.
  */
+import { retired } from "../../src/config/BackendConfig.ts"
 import { jsonSchema } from "../../src/config/ConfigFile.ts"
 import { cell, table } from "./Markdown.ts"
 
@@ -167,10 +168,13 @@ const together = (all: ReadonlyArray<{ readonly of: string; readonly field: Fiel
   }
 }
 
-/** Fields that several backends share, then those of each backend. */
+/** Fields that several backends share, then those of each backend. A backend that agentd no longer has is left out. */
 const backendsOf = (file: Node): ReadonlyArray<Part> => {
   const agents = Object.values(file.properties!["agents"]!.patternProperties!)[0]!
-  const backends = agents.properties!["backend"]!.anyOf!.map((backend) => ({
+  const alive = agents.properties!["backend"]!.anyOf!.filter(
+    (backend) => retired({ type: typeOf(backend)! }) === undefined
+  )
+  const backends = alive.map((backend) => ({
     of: typeOf(backend)!,
     fields: rowsOf(backend, "")
       .filter(({ path }) => path !== "type")

@@ -371,7 +371,9 @@ export type BackendConfig = typeof BackendConfig.Type
 /** Why no agent can run with a backend of this type, and the remedy; undefined if agents can. */
 export const retired = ({
   type
-}: Pick<BackendConfig, "type">): { readonly message: string; readonly remedy: string } | undefined =>
+}: {
+  readonly type: string
+}): { readonly message: string; readonly remedy: string } | undefined =>
   type !== "exec"
     ? undefined
     : {
