@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
-import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Laws from "../../support/Laws.ts"
 import type { ConfigChangeInfo } from "../../../src/domain/Messages.ts"
@@ -32,7 +32,7 @@ const lives = (command: string): boolean =>
 const lacks = spawnSync("python3", ["--version"]).status !== 0
 if (lacks) console.warn("SKIPPED: a backend in python (no python3 on this machine)")
 
-const python = (...argv: ReadonlyArray<string>) => ({
+const agentOf = (...argv: ReadonlyArray<string>) => ({
   backend: { type: "acp", argv, killGrace: "500ms", startTimeout: "20 seconds" },
   may: [],
   minRunInterval: "0ms",
@@ -42,13 +42,39 @@ const python = (...argv: ReadonlyArray<string>) => ({
 const ofPage = ({ box: { folder } }: Stage.Stage) => {
   const file = join(folder, "agent.py")
   writeFileSync(file, inPage("python"))
-  return python("python3", file)
+  return agentOf("python3", file)
 }
 
 describe("the agents in docs/own-agent.md", () => {
   it("the one in python has at most 60 lines", () => {
     assert.isAtMost(inPage("python").split("\n").length, 60)
   })
+
+  it("the one on the SDK has at most 30 lines", () => {
+    assert.isAtMost(inPage("js").split("\n").length, 30)
+  })
+
+  it.live("the one on the SDK asks, works turns and is interrupted", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const file = join(stage.box.folder, "agent.mjs")
+      writeFileSync(file, inPage("js"))
+      symlinkSync(join(import.meta.dirname, "../../../node_modules"), join(stage.box.folder, "node_modules"))
+      const shop = stage.home({ agents: { ada: agentOf(process.execPath, file) } })
+      yield* stage.up
+      yield* shop.register
+      yield* shop.send("ada", "run the command `true`")
+      assert.strictEqual((yield* shop.asked("ada")).tool, "execute")
+      yield* shop.answer("ada", "allow")
+      assert.include(String((yield* shop.answers("ada", 1))[0]), "heard: ")
+      yield* shop.send("ada", "count to a hundred")
+      yield* shop.of("ada", 1, "turn.assistant_delta")
+      yield* shop.interrupt("ada")
+      yield* shop.of("ada", 1, "turn.interrupted")
+      const result = yield* stage.box.cli("conformance", "--", process.execPath, file)
+      assert.strictEqual(result.code, 0, result.stdout + result.stderr)
+    }).pipe(Effect.scoped)
+  )
 })
 
 describe.skipIf(lacks)("an agent of one's own", () => {
@@ -120,7 +146,7 @@ describe.skipIf(lacks)("an agent of one's own", () => {
       Effect.gen(function* () {
         const stage = yield* Stage.keeping
         const [server, command, second] = [3_617, 3_618, 3_619].map((seconds) => `${seconds}.${process.pid}`)
-        const shop = stage.home({ agents: { ada: python("python3", CARELESS) } })
+        const shop = stage.home({ agents: { ada: agentOf("python3", CARELESS) } })
         yield* stage.up
         yield* shop.register
         yield* shop.send("ada", `serve ${server}`)
@@ -163,9 +189,9 @@ describe.skipIf(lacks)("an agent of one's own", () => {
       const stage = yield* Stage.make
       const shop = stage.home({
         agents: {
-          back: python("python3", ASKER),
-          late: { ...python("python3", ASKER), approvals: { timeout: "1 second" } },
-          done: python("python3", ASKER)
+          back: agentOf("python3", ASKER),
+          late: { ...agentOf("python3", ASKER), approvals: { timeout: "1 second" } },
+          done: agentOf("python3", ASKER)
         }
       })
       yield* stage.up
@@ -216,7 +242,7 @@ describe.skipIf(lacks)("an agent of one's own", () => {
   it.live("what it does in a turn of its own is a turn: it works, is asked for leave, and has its answer", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.keeping
-      const shop = stage.home({ agents: { ada: python("python3", ASKER) } })
+      const shop = stage.home({ agents: { ada: agentOf("python3", ASKER) } })
       yield* stage.up
       yield* shop.register
       yield* shop.send("ada", "go on, and again")
@@ -242,8 +268,8 @@ describe.skipIf(lacks)("an agent of one's own", () => {
       const stage = yield* Stage.make
       const shop = stage.home({
         agents: {
-          silent: python("sh", "-c", "echo no licence >&2; exit 7"),
-          noisy: python("sh", "-c", "echo working; sleep 100")
+          silent: agentOf("sh", "-c", "echo no licence >&2; exit 7"),
+          noisy: agentOf("sh", "-c", "echo working; sleep 100")
         }
       })
       yield* stage.up
