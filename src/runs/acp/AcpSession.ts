@@ -16,6 +16,7 @@ import * as Messages from "./AcpMessages.ts"
 import * as AcpMeta from "./AcpMeta.ts"
 import { METHOD_NOT_FOUND, type Refusal, type Wire } from "./AcpWire.ts"
 import type { RunSpec } from "../Backend.ts"
+import { CLIENT_INFO } from "../ClientInfo.ts"
 
 export interface AcpSession {
   readonly sessionId: string
@@ -70,7 +71,7 @@ const initialize = Effect.fnUntraced(function* (wire: Wire, { config, files }: O
   const request: InitializeRequest = {
     protocolVersion: VERSION,
     clientCapabilities: { fs: { readTextFile: files, writeTextFile: files }, terminal: true },
-    clientInfo: { name: "agentd", title: "agentd", version: "0.1.0" }
+    clientInfo: CLIENT_INFO
   }
   const nobody = { name: program, authMethods: [] }
   const now = yield* Clock.currentTimeMillis

@@ -10,6 +10,7 @@
  * commands that the turn began are ended: Codex leaves them running. Unknown or malformed messages change nothing.
  */
 import type { Decision, RunEvent, Work } from "../Backend.ts"
+import { CLIENT_INFO } from "../ClientInfo.ts"
 import * as FileContents from "../FileContents.ts"
 import type { Fault } from "../Fault.ts"
 import type { UsageWindow } from "../gateway/LimitHeaders.ts"
@@ -191,9 +192,8 @@ export class CodexStream implements LineProtocol<Note> {
   }
 
   opening(): ReadonlyArray<Said<Note>> {
-    const clientInfo = { name: "agentd", title: "agentd", version: "0.1.0" }
     const capabilities = { experimentalApi: true, requestAttestation: false }
-    this.request("initialize", { clientInfo, capabilities }, (answer) => this.initialized(answer))
+    this.request("initialize", { clientInfo: CLIENT_INFO, capabilities }, (answer) => this.initialized(answer))
     return this.said("opening")
   }
 

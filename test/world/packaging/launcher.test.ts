@@ -290,10 +290,10 @@ describe("scripts/bundle.ts", () => {
   const build = (main: string) => {
     home = scratch()
     const project = scratch()
-    for (const name of ["agentd", "find-node.sh", "bundle.ts"]) {
+    for (const name of ["agentd", "find-node.sh", "bundle.ts", "Notices.ts"]) {
       cpSync(join(root, "scripts", name), join(project, "scripts", name))
     }
-    write(join(project, "package.json"), '{ "type": "module" }')
+    for (const name of ["package.json", "package-lock.json"]) cpSync(join(root, name), join(project, name))
     symlinkSync(join(root, "node_modules"), join(project, "node_modules"))
     write(join(project, "src", "main.ts"), main)
     write(join(project, "src", "Verb.ts"), "export const verb: string = 'first words'\n")

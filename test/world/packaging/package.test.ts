@@ -163,10 +163,9 @@ describe.skipIf(lacks.length > 0)("the package", () => {
   it("says its version in one place: a release changes that, and package.json", () => {
     const said = filesOf(join(root, "src")).filter(
       ([name]) =>
-        name !== "runs/acp/AcpSession.ts" &&
-        readFileSync(join(root, "src", name), "utf8").includes(`"${manifest.version}"`)
+        name !== "runs/ClientInfo.ts" && readFileSync(join(root, "src", name), "utf8").includes(`"${manifest.version}"`)
     )
-    // a client of ACP introduces itself; backends know nothing of agentd
+    // the backends introduce themselves to agents, and know nothing of agentd
     assert.deepStrictEqual(
       said.map(([name]) => name),
       ["api/rpc/Version.ts"]
