@@ -162,8 +162,11 @@ describe.skipIf(lacks)("an agent of one's own", () => {
         yield* shop.interrupt("ada")
         yield* shop.row("ada", "is at rest", ({ word }) => word === "idle")
         assert.isFalse(lives(`sleep ${command}`), "no row says idle while the command runs")
-        const [notice] = yield* shop.of("ada", 1, "run.notice")
-        assert.include(JSON.stringify(notice?.payload), `still running, and were ended: sleep ${command}`)
+        const ended = Effect.map(shop.log("run.notice"), (runes) =>
+          runes.map(({ payload }) => String(payload["text"])).filter((text) => text.includes("still running"))
+        )
+        const [notice] = yield* shop.until("its end is told", ended, (texts) => texts.length > 0)
+        assert.include(notice, `still running, and were ended: sleep ${command}`)
         assert.deepStrictEqual([lives(`sleep ${server}`), lives(`sleep ${command}`)], [true, false])
         // the daemon that hears of the interrupt is not the one that heard of the call
         yield* shop.send("ada", `command ${second}`)
@@ -177,7 +180,7 @@ describe.skipIf(lacks)("an agent of one's own", () => {
         yield* stage.box.kill9
         yield* stage.up
         yield* shop.interrupt("ada")
-        yield* shop.of("ada", 2, "run.notice")
+        yield* shop.until("the second end is told", ended, (texts) => texts.length > 1)
         assert.deepStrictEqual([lives(`sleep ${server}`), lives(`sleep ${second}`)], [true, false])
         assert.strictEqual(yield* shop.runs("ada"), 1)
         assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
