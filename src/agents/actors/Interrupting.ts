@@ -23,10 +23,17 @@ export const make = (of: {
   Effect.fnUntraced(function* (run: Run) {
     const { live, log, setting } = of
     const now = yield* Clock.currentTimeMillis
-    const ages = live.calls.flatMap(([callId]) => {
-      const { at = now, state = "awaiting_approval" } = get(of.tools().open, callId)?.snapshot ?? {}
-      return state === "awaiting_approval" ? [] : [Math.max(0, now - at)]
+    const begun = yield* Effect.forEach(live.calls, ([callId]) => {
+      const call = get(of.tools().open, callId)
+      if (call === undefined || call.snapshot.state === "awaiting_approval") return Effect.succeed([])
+      const { asked, made, snapshot } = call
+      // a call that did not ask may have run since it was made; it counts as running only some time later
+      if (asked === true || made === undefined) return Effect.succeed([snapshot.at])
+      const known = Effect.map(log.get(made), (rune) => [rune?.at ?? snapshot.at])
+      // without that rune, only what the call began since it counts as running is ended
+      return Effect.orElseSucceed(known, () => [snapshot.at])
     })
+    const ages = begun.flat().map((at) => Math.max(0, now - at))
     yield* run.interruptTurn
     if (run.endBegun === undefined || ages.length === 0 || live.background.length > 0) return
     const about = { stream: setting.conversation, kind: "run.notice", actor: workerName(setting.agent) }
