@@ -43,7 +43,7 @@ long.it("touches two files", async () => {
     writeFileSync(join(folder, file), after)
   }
   try {
-    for (const part of ["src", "scripts", "package.json", "tsconfig.json"])
+    for (const part of ["src", "scripts", "package.json", "package-lock.json", "tsconfig.json"])
       cpSync(join(root, part), join(folder, part), { recursive: true })
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
     edit("tsconfig.json", (text) =>
