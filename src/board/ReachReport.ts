@@ -33,7 +33,7 @@ const bound = ({ approvals, backend }: AgentConfig): string => {
         ? "nothing: Claude Code is set to ask for nothing"
         : `what Claude Code asks for (${backend.permissionMode})`
     case "codex": {
-      const { approvalPolicy, sandbox } = CodexCommand.leaveOf(backend, approvals.mode, backend.sandbox !== "off")
+      const { approvalPolicy, sandbox } = CodexCommand.permissionsOf(backend, approvals.mode, backend.sandbox !== "off")
       return approvalPolicy === "never"
         ? "nothing: Codex is set to ask for nothing"
         : `what Codex asks for (${approvalPolicy}); its commands run unasked in its own sandbox (${sandbox})`

@@ -5,6 +5,7 @@
  * Pure. The allowed values of a field come from the generated JSON Schema, so messages and editors always agree.
  */
 import { Predicate, Schema, type SchemaIssue } from "effect"
+import { retired } from "./BackendConfig.ts"
 import * as Jsonc from "./Jsonc.ts"
 
 export const ConfigProblem = Schema.Struct({
@@ -54,6 +55,9 @@ const literal = (value: unknown): string => {
   return text.length > 80 ? `${text.slice(0, 77)}…` : text
 }
 
+/** False for the type of a backend that agentd no longer has: it is accepted, but no message suggests it. */
+const isOffered = (type: unknown): boolean => typeof type !== "string" || retired({ type }) === undefined
+
 /** A description of the values that a shape accepts, which follows "must be" in a message. */
 const expectation = (shape: Shape | undefined): string => {
   if (shape?.enum !== undefined) return shape.enum.map(literal).join(" or ")
@@ -84,7 +88,7 @@ const below = (shape: Shape | undefined, segment: PropertyKey, value: unknown): 
     .map((one) => below(one, segment, value))
     .filter((one) => one !== undefined)
   // If the alternatives differ in an enum (such as `type`), the field can have the values of any of them.
-  const words = [...new Set(found.flatMap((one) => one.enum ?? []))]
+  const words = [...new Set(found.flatMap((one) => one.enum ?? []))].filter(isOffered)
   return found.length > 1 && found.every((one) => one.enum !== undefined) ? { ...found[0], enum: words } : found[0]
 }
 
@@ -174,6 +178,7 @@ const unexpected = (path: Path, root: Root): Found => {
   const takers = (shape?.anyOf ?? [])
     .filter((one) => Object.hasOwn(one.properties ?? {}, key))
     .flatMap((one) => one.properties?.["type"]?.enum ?? [])
+    .filter(isOffered)
     .map(literal)
   const type = literal(inside(valueAt(root, above), "type") ?? null)
   const remedy = [

@@ -156,6 +156,7 @@ export class AgentScope {
       adopted,
       now: () => ({
         inbox: actor<InboxState, unknown>(inboxName(agent)).state,
+        life: actor<LifeState, unknown>(lifeName(agent)).state,
         tools: actor<ToolsState.ToolsState, unknown>(toolsName(agent)).state,
         turn: actor<TurnState, unknown>(turnName(agent)).state,
         worker: actor<WorkerState, unknown>(workerName(agent)).state

@@ -5,7 +5,7 @@
 import { Context, Effect, Random } from "effect"
 import type { Run } from "../../runs/Backend.ts"
 import * as Ids from "../../domain/Ids.ts"
-import type { InboxState, TurnState, WorkerState } from "../machines/AgentStates.ts"
+import type { InboxState, LifeState, TurnState, WorkerState } from "../machines/AgentStates.ts"
 import type { ToolsState } from "../machines/ToolsState.ts"
 import type { AgentLatch } from "./AgentLatch.ts"
 import type { LiveRun } from "../run/LiveRun.ts"
@@ -33,6 +33,7 @@ export class CurrentRun extends Context.Service<
     /** The committed states of the agent's other actors, for code outside the actors. */
     readonly now: () => {
       readonly inbox: InboxState
+      readonly life: LifeState
       readonly tools: ToolsState
       readonly turn: TurnState
       readonly worker: WorkerState

@@ -418,12 +418,15 @@ export const make = Effect.gen(function* () {
     return isActive(turn) && turn.data.turnId !== null && !isStalled(tools, turn.data.turnId)
   }
 
-  /** Waits until the turns of the run have taken `whole` ms in total. A turn that was adopted counts from its start. */
-  const turnsTimeout = (whole: number, isOld: boolean) =>
-    Effect.map(Clock.currentTimeMillis, (now) => {
-      const { turn } = place.now()
-      const begun = isOld && isActive(turn) ? turn.data.startedAt : null
-      const left = begun === null ? whole : Math.max(whole - Math.max(now - begun, 0), MOMENT)
+  /**
+   * Waits until the turns of the run have taken `whole` ms in total. Of an adopted run, the time of its current turn
+   * counts, and earlier turns do not.
+   */
+  const turnsTimeout = (whole: number, isOld: boolean): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const { life, turn } = place.now()
+      const spent = isOld && isActive(turn) ? (life.inTurn ?? 0) : 0
+      const left = spent === 0 ? whole : Math.max(whole - spent, MOMENT)
       const look = Math.min(LOOK, whole / 20)
       const count = (left: number): Effect.Effect<void> =>
         Effect.flatMap(Effect.sleep(look), () => {
@@ -463,7 +466,7 @@ export const make = Effect.gen(function* () {
       }
       if (!isOld) yield* place.adopted.open
       const whole = Budget.runTime(config())
-      const limit = (ms: number) => (made.turns ? turnsTimeout(ms, isOld) : timeout(ms, data, isOld))
+      const limit = (ms: number) => (made.turns ? Effect.succeed(turnsTimeout(ms, isOld)) : timeout(ms, data, isOld))
       yield* slot.ensure({ backend: made, spec, timeout: whole === undefined ? undefined : yield* limit(whole) })
     })
 

@@ -8,7 +8,7 @@
  * Guarantees: settings, and with them the environment of MCP servers, are sent to the process and are not on a command
  * line that every user can read.
  */
-import { Effect, FileSystem } from "effect"
+import { Effect } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { attempt } from "../../config/Attempt.ts"
@@ -97,17 +97,17 @@ const serversOf = (servers: RunSpec["mcp"]): Settings =>
     })
   )
 
-export interface Leave {
+export interface Permissions {
   readonly approvalPolicy: NonNullable<CodexBackend["approvalPolicy"]>
   readonly sandbox: NonNullable<CodexBackend["sandboxMode"]>
 }
 
 /** Returns the calls that Codex may make without asking. `isConfined`: true if agentd's sandbox holds the run. */
-export const leaveOf = (
+export const permissionsOf = (
   { approvalPolicy, sandboxMode }: Pick<CodexBackend, "approvalPolicy" | "sandboxMode">,
   mode: RunSpec["approvals"],
   isConfined: boolean
-): Leave => {
+): Permissions => {
   const isFull = mode === "full_access"
   return {
     approvalPolicy: approvalPolicy ?? (isFull ? "never" : isConfined ? "untrusted" : "on-request"),
@@ -121,7 +121,7 @@ const threadOf = (config: CodexBackend, spec: RunSpec, { confined, env }: Confin
   const gateway = env["AGENTD_GATEWAY_URL"] === undefined ? keySettings(env) : jsonIn(env["CODEX_CONFIG"])
   return {
     cwd: path.resolve(spec.cwd, config.cwd ?? "."),
-    ...leaveOf(config, spec.approvals, confined),
+    ...permissionsOf(config, spec.approvals, confined),
     // a model must not decide in place of the user
     approvalsReviewer: "user",
     ...(model === undefined ? {} : { model }),
@@ -159,6 +159,3 @@ export const prepare = Effect.fnUntraced(function* (config: CodexBackend, host: 
   )
   return { command, folder, passed, thread }
 })
-
-export type Prepared = Effect.Success<ReturnType<typeof prepare>>
-export type Context = FileSystem.FileSystem

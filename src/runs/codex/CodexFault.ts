@@ -7,6 +7,7 @@
 import * as Fault from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
 import type { ExitStatus } from "../process/ChildProcess.ts"
+import * as RunEnd from "../RunEnd.ts"
 import type { Refusal, TurnError } from "./CodexMessages.ts"
 
 /** How long to wait for a usage limit whose end is unknown, in ms. */
@@ -45,10 +46,9 @@ export const isGone = ({ message }: Refusal): boolean =>
 /** Messages about the command line. */
 const ARGUMENTS = /^error: (unexpected|unrecognized|invalid|the following|a value)/im
 
-export const birthOf = ({ code, signal }: ExitStatus, said: string): Outcome => {
+export const birthOf = (status: ExitStatus, said: string): Outcome => {
   const last = said.trim().split("\n").at(-1) ?? ""
-  const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`
-  const detail = Fault.oneLine(`codex ${how}${last === "" ? "" : `: ${last}`}`)
+  const detail = Fault.oneLine(RunEnd.wordsOf("codex", status, last))
   const kind = Fault.kindOf(Fault.saidIn(last))
   if (Fault.isOutside(kind)) return Fault.faultOf(kind, detail, REMEDIES).outcome
   return ARGUMENTS.test(said)

@@ -81,13 +81,13 @@ describe("what Codex may do without asking", () => {
   it("depends on the agent's approvals, on agentd's sandbox, and on what the config says", () => {
     const asked = { approvalPolicy: "on-request", sandbox: "read-only" }
     for (const mode of [undefined, "auto", "read_only"] as const)
-      assert.deepStrictEqual(CodexCommand.leaveOf({}, mode, false), asked as CodexCommand.Leave)
+      assert.deepStrictEqual(CodexCommand.permissionsOf({}, mode, false), asked as CodexCommand.Permissions)
     const free = { approvalPolicy: "never", sandbox: "danger-full-access" }
-    assert.deepStrictEqual(CodexCommand.leaveOf({}, "full_access", false), free as CodexCommand.Leave)
+    assert.deepStrictEqual(CodexCommand.permissionsOf({}, "full_access", false), free as CodexCommand.Permissions)
     const confined = { approvalPolicy: "untrusted", sandbox: "danger-full-access" }
-    assert.deepStrictEqual(CodexCommand.leaveOf({}, "auto", true), confined as CodexCommand.Leave)
+    assert.deepStrictEqual(CodexCommand.permissionsOf({}, "auto", true), confined as CodexCommand.Permissions)
     const own = { approvalPolicy: "untrusted", sandboxMode: "workspace-write" } as const
-    assert.deepStrictEqual(CodexCommand.leaveOf(own, "full_access", false), {
+    assert.deepStrictEqual(CodexCommand.permissionsOf(own, "full_access", false), {
       approvalPolicy: "untrusted",
       sandbox: "workspace-write"
     })

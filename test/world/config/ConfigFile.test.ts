@@ -137,7 +137,7 @@ describe("ConfigFile", () => {
         [
           "3:3 agnets: is not a field that agentd knows",
           "5:5 agents.Builder: is not a name that is allowed here",
-          '6:33 agents.b.backend.type: must be "command" or "claude" or "codex" or "acp" or "model" or "exec", but is "commnd"',
+          '6:33 agents.b.backend.type: must be "command" or "claude" or "codex" or "acp" or "model", but is "commnd"',
           '6:53 agents.b.mode: must be "inbox" or "loop", but is "lop"',
           "7:52 agents.c.backend.argv: must be a list, but is text",
           "7:57 agents.c.backend.promtBy: is not a field that agentd knows"
@@ -158,7 +158,7 @@ describe("ConfigFile", () => {
     [
       "another type's field",
       agent({ backend: { type: "model", provider: "openai", model: "x", killGrace: "2s" } }),
-      'killGrace: is not a field of the type "model"\n  "command", "claude", "codex", "acp", "exec" take it.'
+      'killGrace: is not a field of the type "model"\n  "command", "claude", "codex", "acp" take it.'
     ],
     [
       "a field that no type has",

@@ -1,6 +1,8 @@
 /** Ends of a run: the same ends on each backend, in its turn, between turns, and asked for by agentd. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import * as Stage from "../../support/Stage.ts"
 import { type Step, toldTo } from "../../support/Told.ts"
 
@@ -120,10 +122,16 @@ describe("the end of a run in its turn", () => {
 /** A room in which the agent waits for the floor with a run that is alive, while the other one works. */
 const between = Effect.fnUntraced(function* (on: On, steps: ReadonlyArray<Step> = [], more: Stage.More = {}) {
   const room = yield* open(on, more)
-  yield* room.post("go", told({ say: "hi" }, ...steps), toldTo("other", { hold: true }))
+  const over = join(room.stage.box.folder, "over")
+  yield* room.post("go", told({ say: "hi" }, ...steps), toldTo("other", { until: over }, { say: "over" }))
   yield* room.shop.of("other", 1, "turn.started")
   assert.strictEqual(yield* room.seat, "QUEUED")
-  return room
+  /** The other one is done: an agent that has kept its place gets the floor. */
+  const next = Effect.andThen(
+    Effect.sync(() => writeFileSync(over, "")),
+    room.shop.of("it", 2, "turn.started")
+  )
+  return { ...room, next }
 })
 
 describe("the end of a run between turns, while its seat is QUEUED", () => {
@@ -144,8 +152,8 @@ describe("the end of a run between turns, while its seat is QUEUED", () => {
       Effect.gen(function* () {
         const room = yield* between(on, [{ leave: 3000 }])
         yield* room.gone
-        assert.deepStrictEqual(yield* room.leaves, [])
-        assert.deepStrictEqual([(yield* room.end).totalErrors, yield* room.seat], [0, "QUEUED"])
+        yield* room.next
+        assert.deepStrictEqual([yield* room.leaves, (yield* room.end).totalErrors], [[], 0])
       }).pipe(Effect.scoped)
     )
 
@@ -153,8 +161,8 @@ describe("the end of a run between turns, while its seat is QUEUED", () => {
       Effect.gen(function* () {
         const room = yield* between(on, [], { idleTimeout: "1s" })
         yield* room.gone
-        assert.deepStrictEqual(yield* room.leaves, [])
-        assert.deepStrictEqual([(yield* room.end).totalErrors, yield* room.seat], [0, "QUEUED"])
+        yield* room.next
+        assert.deepStrictEqual([yield* room.leaves, (yield* room.end).totalErrors], [[], 0])
       }).pipe(Effect.scoped)
     )
 
@@ -167,4 +175,26 @@ describe("the end of a run between turns, while its seat is QUEUED", () => {
       }).pipe(Effect.scoped)
     )
   }
+})
+
+describe("runTimeout", () => {
+  for (const on of ["claude", "acp"] as const)
+    it.live(`the time that a turn on ${on} waits for a person does not count, nor does it after a restart`, () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage.keeping
+        const shop = stage.home({ agents: { it: { ...stage.agent(on), runTimeout: "5s" } } })
+        yield* stage.up
+        yield* shop.register
+        yield* shop.tell("it", { ask: "true" }, { sleep: 3000 }, { say: "done" })
+        yield* shop.asked("it")
+        // longer than the limit: no event tells that it does not count
+        yield* Effect.sleep("6 seconds")
+        yield* stage.box.kill9
+        yield* stage.up
+        yield* shop.asked("it")
+        yield* shop.answer("it", "allow")
+        assert.deepStrictEqual(yield* shop.answers("it", 1), ["done"])
+        assert.strictEqual((yield* shop.row("it", "is idle", ({ word }) => word === "idle")).totalErrors, 0)
+      }).pipe(Effect.scoped)
+    )
 })
