@@ -28,8 +28,9 @@ describe("npm run docs", () => {
       assert.match(commands, new RegExp(`^#+ agentd ${verb}$`, "m"))
     }
     const config = current("docs/reference/config.md")
-    for (const type of ["command", "claude", "acp", "model", "exec"]) assert.include(config, `### backend: ${type}\n`)
+    for (const type of ["command", "claude", "codex", "acp", "model"]) assert.include(config, `### backend: ${type}\n`)
     assert.include(config, "| `agents` | object by name | must be given |")
+    assert.notInclude(config, "### backend: exec\n")
     assert.notInclude(config, "fallback[].")
   })
 })
