@@ -1,11 +1,14 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
+import { Client } from "@modelcontextprotocol/client"
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio"
 import { Effect, Fiber, Layer } from "effect"
 import { McpClient, McpProtocol } from "effect/ai"
 import { ChildProcess } from "effect/process"
 import { fileURLToPath } from "node:url"
-import { MAX_LINE } from "../../../src/cli/mcp/JsonRpc.ts"
+import { MAX_LINE } from "../../../src/cli/mcp/McpInput.ts"
 import { agentInfo, conversationInfo, folder, layer, makeWorld, serve, T0, type World } from "../rpc/World.ts"
+import { PROGRAM } from "../../support/Program.ts"
 import { agentd, launch } from "./Child.ts"
 
 const eventually = (holds: () => boolean): Effect.Effect<void> =>
@@ -24,11 +27,18 @@ interface Answer {
 
 const request = (id: number | string, method: string, params: object = {}) => ({ jsonrpc: "2.0", id, method, params })
 
-/** A server over real pipes, asked one thing after the other. */
+const hello = (protocolVersion: string) => ({
+  protocolVersion,
+  capabilities: {},
+  clientInfo: { name: "a test", version: "1" }
+})
+
+/** A server over real pipes, asked one thing after the other. `revision`: that of the handshake, if there is one. */
 const server = Effect.fnUntraced(function* (
   socket: string,
   runId = "r7",
-  more: { readonly [name: string]: string } = {}
+  more: { readonly [name: string]: string } = {},
+  revision: string | null = "2025-06-18"
 ) {
   const { child, ended, out } = yield* launch(["mcp"], {
     input: null,
@@ -51,6 +61,10 @@ const server = Effect.fnUntraced(function* (
       text: result?.content?.[0]?.text ?? "",
       isError: result?.isError
     }))
+  if (revision !== null) {
+    yield* ask("initialize", hello(revision))
+    yield* say({ jsonrpc: "2.0", method: "notifications/initialized" })
+  }
   return { ask, say, write, next, tool, ended, end: Effect.sync(() => void child.stdin.end()), out }
 })
 
@@ -60,6 +74,12 @@ const withServer = (over: Partial<World> = {}, runId?: string) =>
     const { socket } = yield* serve(world)
     return { world, ...(yield* server(socket, runId)) }
   })
+
+/** A server without a handshake. */
+const bare = Effect.gen(function* () {
+  const { socket } = yield* serve(makeWorld())
+  return yield* server(socket, "r7", {}, null)
+})
 
 const may = (...voices: ReadonlyArray<"inbox" | "message" | "post" | "report" | "ask" | "spawn">) =>
   new Map([["r7", { conversation: "web-1a2b3c4d", agent: "builder", turnId: "t1", may: voices }]])
@@ -74,13 +94,73 @@ describe("agentd mcp", () => {
     })
   )
 
-  it.live("a client negotiates a version; one that it does not know gets the newest", () =>
+  for (const [asked, expected] of [
+    ["2024-11-05", "2024-11-05"],
+    ["2025-11-25", "2025-11-25"],
+    ["1999-01-01", "2025-11-25"]
+  ] as const) {
+    it.live(`a client that asks for ${asked} gets ${expected}`, () =>
+      Effect.gen(function* () {
+        const { ask } = yield* bare
+        expect((yield* ask("initialize", hello(asked))).result).toMatchObject({
+          protocolVersion: expected,
+          serverInfo: { name: "agentd" }
+        })
+        expect((yield* ask("ping")).result).toEqual({})
+      })
+    )
+  }
+
+  it.live("before the handshake, a request gets an error", () =>
     Effect.gen(function* () {
-      const { ask } = yield* withServer()
-      const old = yield* ask("initialize", { protocolVersion: "2024-11-05", capabilities: {} })
-      expect(old.result).toMatchObject({ protocolVersion: "2024-11-05", serverInfo: { name: "agentd" } })
-      expect((yield* ask("initialize", { protocolVersion: "1999-01-01" })).result?.protocolVersion).toBe("2025-11-25")
+      const { ask } = yield* bare
+      expect((yield* ask("tools/list")).error).toBeDefined()
+    })
+  )
+
+  it.live("a client of the revision of 2026 lists the tools and calls them", () =>
+    Effect.gen(function* () {
+      const { socket } = yield* serve(makeWorld())
+      const transport = new StdioClientTransport({
+        command: process.execPath,
+        args: [PROGRAM, "mcp"],
+        env: { AGENTD_RUN: "r7", AGENTD_SOCKET: socket }
+      })
+      const client = new Client({ name: "t", version: "1" }, { versionNegotiation: { mode: { pin: "2026-07-28" } } })
+      yield* Effect.acquireRelease(
+        Effect.promise(() => client.connect(transport)),
+        () => Effect.promise(() => client.close())
+      )
+      const { tools } = yield* Effect.promise(() => client.listTools())
+      expect(tools.map(({ name }) => name)).toContain("inbox")
+      const { content } = yield* Effect.promise(() => client.callTool({ name: "inbox", arguments: {} }))
+      expect(content).toMatchObject([{ type: "text", text: "Your inbox is empty." }])
+    })
+  )
+
+  it.live("a call that is cancelled is not carried out, and gets no answer", () =>
+    Effect.gen(function* () {
+      const socket = `${yield* folder}/control.sock`
+      const { ask, out, say } = yield* server(socket)
+      yield* say(request("given up", "tools/call", { name: "report", arguments: { status: "done", summary: "x" } }))
+      yield* say({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "given up" } })
       expect((yield* ask("ping")).result).toEqual({})
+      const world = makeWorld()
+      yield* Layer.build(layer(world, socket))
+      expect((yield* ask("tools/call", { name: "inbox", arguments: {} })).result?.isError).toBe(false)
+      expect(world.commands).toEqual([])
+      expect(out()).not.toContain("given up")
+    })
+  )
+
+  it.live("calls in progress are limited", () =>
+    Effect.gen(function* () {
+      const { next, write } = yield* server(`${yield* folder}/control.sock`)
+      const call = (id: number) => JSON.stringify(request(id, "tools/call", { name: "inbox", arguments: {} }))
+      yield* write(Array.from({ length: 1001 }, (_, n) => `${call(n)}\n`).join(""))
+      const answer = (yield* next) as Answer
+      expect(answer).toMatchObject({ id: 1000, result: { isError: true } })
+      expect(answer.result?.content?.[0]?.text).toContain("1000 calls are in progress already.")
     })
   )
 
@@ -209,19 +289,19 @@ describe("agentd mcp", () => {
       expect(yield* code).toBe(-32_600)
       yield* write('{"jsonrpc":"2.0","id":{},"method":"ping"}\n')
       expect(yield* code).toBe(-32_600)
+      yield* write('{"jsonrpc":"2.0","id":7}\n')
+      expect(yield* code).toBe(-32_600)
       yield* write('{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}\n')
       expect(yield* code).toBe(-32_602)
       yield* write(`${"x".repeat(MAX_LINE + 10)}\n`)
       expect(yield* code).toBe(-32_600)
       yield* say([])
       expect(yield* code).toBe(-32_600)
-      expect((yield* ask("resources/list")).error).toMatchObject({ code: -32_601 })
+      expect((yield* ask("nothing/list")).error).toMatchObject({ code: -32_601 })
       expect((yield* ask("tools/call", { name: "rm" })).error).toMatchObject({ code: -32_602 })
-      yield* say([request("a", "ping"), { jsonrpc: "2.0", method: "notifications/initialized" }, request("b", "ping")])
-      expect(yield* next).toMatchObject([
-        { id: "a", result: {} },
-        { id: "b", result: {} }
-      ])
+      // the revisions since 2025-06-18 have no batches
+      yield* say([request("a", "ping"), request("b", "ping")])
+      expect(yield* code).toBe(-32_600)
       // Nothing is said to a notification, an answer that nobody waits for, or an empty line.
       yield* say({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } })
       yield* say({ jsonrpc: "2.0", id: 9, result: {} })
