@@ -20,7 +20,7 @@ const libraries: { readonly [folder: string]: ReadonlyArray<string> } = {
   "core/event-log": ["core/supervision"],
   "core/event-actor": ["core/event-log", "core/supervision"],
   runs: ["config", "core/supervision", "runs/gateway", "runs/git", "runs/keeper"],
-  "runs/gateway": ["core/supervision"],
+  "runs/gateway": ["config", "core/supervision"],
   "runs/keeper": ["config", "core/supervision"],
   "runs/git": ["config", "core/supervision"],
   config: []

@@ -289,7 +289,7 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 20_130
   },
   "what is left of a chunk is lost": {
-    file: "src/runs/process/LineSplitter.ts",
+    file: "src/config/LineSplitter.ts",
     from: "this.rest += this.decoder.decode(chunk.subarray(from), { stream: true })",
     to: 'this.rest = ""',
     seed: 20_001

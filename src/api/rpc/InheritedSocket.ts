@@ -9,6 +9,7 @@
 import { createServer, type Server, type ServerOpts, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import { Limits } from "../../board/Limits.ts"
+import { MessageLines } from "../../config/LineSplitter.ts"
 
 /**
  * Interval at which a hand-over checks for open connections. Most answers take a few ms. Clients that follow a stream
@@ -47,14 +48,13 @@ export const refusalOf = (line: string, { message, remedy }: Why): string => {
 }
 
 const tell = (conn: Socket, why: Why): void => {
-  let said = ""
+  const lines = new MessageLines(LONGEST)
   conn.on("error", () => {})
-  conn.setEncoding("utf8").on("data", (text: string) => {
-    said += text
-    const end = said.indexOf("\n")
-    if (end < 0 && said.length <= LONGEST) return
+  conn.on("data", (chunk: Buffer) => {
+    const found = lines.push(chunk)
+    if (found.length === 0) return
     conn.removeAllListeners("data").resume()
-    conn.end(end < 0 ? "" : refusalOf(said.slice(0, end), why))
+    conn.end(refusalOf(found[0] ?? "", why))
   })
 }
 

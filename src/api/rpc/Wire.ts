@@ -6,6 +6,7 @@
  * called once, unless the caller closes the connection before. A daemon that is silent for 20 s counts as lost.
  */
 import { Limits } from "../../board/Limits.ts"
+import { MessageLines } from "../../config/LineSplitter.ts"
 import { introduction } from "./Version.ts"
 
 /** A Node module, loaded when needed, so that a verb that the whole program runs does not wait for it. */
@@ -84,10 +85,10 @@ const line = (frame: unknown): string => `${JSON.stringify(frame)}\n`
 const request = (id: number, { payload, tag }: Pick<Call, "payload" | "tag">): string =>
   line({ _tag: "Request", id: String(id), tag, payload, headers: [] })
 
-/** Takes frames until one ends the connection. False: a line is no frame. */
-const hear = (lines: ReadonlyArray<string>, take: (frame: Frame) => boolean): boolean => {
+/** Takes frames until one ends the connection. False: a line is no frame, or is too long. */
+const hear = (lines: ReadonlyArray<string | undefined>, take: (frame: Frame) => boolean): boolean => {
   try {
-    lines.every((one) => take(JSON.parse(one) as Frame))
+    lines.every((one) => take(JSON.parse(one ?? "") as Frame))
     return true
   } catch {
     return false
@@ -116,7 +117,8 @@ export const ask = (
   const replies: Array<unknown> = calls.map(() => undefined)
   const introduced = String(calls.length)
   const connection = net().connect(socket)
-  let [open, silent, greeted, sent, rest] = [calls.length + 1, 0, false, false, ""]
+  const lines = new MessageLines(MAX_FRAME)
+  let [open, silent, greeted, sent] = [calls.length + 1, 0, false, false]
   let code: string | undefined
   const close = (): void => {
     connection.removeAllListeners("close").removeAllListeners("data").destroy()
@@ -155,7 +157,7 @@ export const ask = (
     if (--open > 0) return true
     return end({ _tag: "Answered", replies })
   }
-  connection.setEncoding("utf8").setTimeout(limit ?? PING, () => {
+  connection.setTimeout(limit ?? PING, () => {
     silent += PING
     if (limit !== undefined || silent >= SILENCE || !greeted) return lost()
     connection.write(line({ _tag: "Ping" }))
@@ -168,11 +170,9 @@ export const ask = (
     const hello = request(calls.length, { tag: "Hello", payload: introduction() })
     connection.write(repeatable ? hello + send() : hello)
   })
-  connection.on("data", (text: string) => {
+  connection.on("data", (chunk: Buffer) => {
     silent = 0
-    const lines = (rest + text).split("\n")
-    rest = lines.pop()!
-    if (!hear(lines, take) || (rest.length > MAX_FRAME && !connection.destroyed)) lost()
+    if (!hear(lines.push(chunk), take)) lost()
   })
   return close
 }

@@ -12,6 +12,7 @@ import type { ChannelInfo, ChannelView, SeatInfo } from "../../domain/ChannelMes
 import { postLines } from "./ChannelTable.ts"
 import { type Asked, HELP, parse } from "./ChannelInput.ts"
 import { hint, Invocation } from "../parse/Invocation.ts"
+import { typedLines } from "../parse/StandardInput.ts"
 import * as LineEditor from "../tui/LineEditor.ts"
 import * as LiveScreen from "../tui/LiveScreen.ts"
 import { age, type Colour, paint, plain } from "../render/Output.ts"
@@ -58,8 +59,8 @@ interface Place {
 
 const onLines = Effect.gen(function* () {
   const { colour } = yield* Invocation
-  const { stdin, stdinIsTerminal } = yield* Stdio.Stdio
-  const terminal = yield* stdinIsTerminal
+  const stdio = yield* Stdio.Stdio
+  const terminal = yield* stdio.stdinIsTerminal
   const place: Place = {
     asked: (line) => (line.trim() === "" ? { _tag: "Nothing" } : { _tag: "Post", text: line }),
     print: (lines) =>
@@ -67,11 +68,10 @@ const onLines = Effect.gen(function* () {
     typed: (enter) =>
       terminal
         ? Effect.never
-        : stdin.pipe(
-            Stream.decodeText(),
-            Stream.splitLines,
+        : typedLines.pipe(
             Stream.runForEach(enter),
             Effect.ignore,
+            Effect.provideService(Stdio.Stdio, stdio),
             // after the input ends, keep showing new posts
             Effect.andThen(Effect.never)
           )

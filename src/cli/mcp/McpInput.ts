@@ -9,47 +9,18 @@
  */
 import { Effect, Stream } from "effect"
 import { attempt } from "../../config/Attempt.ts"
+import { linesOf } from "../parse/StandardInput.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
 /** Maximum length of a line, in characters. */
 export const MAX_LINE = 2 * 1024 * 1024
 const [PARSE, INVALID] = [-32_700, -32_600]
 
-/** A line of input; undefined for one that was too long and has been discarded. */
-type Line = string | undefined
-
-/** Splits text that arrives in pieces into lines. */
-class Lines {
-  private kept = ""
-  private dropping = false
-
-  take(piece: string): ReadonlyArray<Line> {
-    const lines: Array<Line> = []
-    const parts = piece.split("\n")
-    for (const [index, part] of parts.entries()) {
-      if (!this.dropping) this.kept += part
-      if (this.kept.length > MAX_LINE) {
-        ;[this.kept, this.dropping] = ["", true]
-        lines.push(undefined)
-      }
-      if (index === parts.length - 1) break
-      if (!this.dropping) lines.push(this.kept)
-      ;[this.kept, this.dropping] = ["", false]
-    }
-    return lines
-  }
-
-  /** Returns the last line of the input if it has no line end. */
-  end(): ReadonlyArray<Line> {
-    return [this.kept]
-  }
-}
-
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null
 
-/** Why a line is not passed on; undefined if it is. */
-const problemOf = (line: Line): { readonly code: number; readonly message: string } | undefined => {
+/** Why a line, undefined for one that was too long, is not passed on; undefined if it is. */
+const problemOf = (line: string | undefined): { readonly code: number; readonly message: string } | undefined => {
   if (line === undefined) return { code: INVALID, message: `A line can have at most ${MAX_LINE} characters.` }
   const message = attempt((): unknown => JSON.parse(line))
   if (message === undefined) return { code: PARSE, message: "This line is not JSON." }
@@ -68,21 +39,16 @@ const problemOf = (line: Line): { readonly code: number; readonly message: strin
 export const checked = <E, R>(
   input: Stream.Stream<Uint8Array, E, R>,
   write: (line: string) => Effect.Effect<void>
-): Stream.Stream<Uint8Array, E, R> =>
-  Stream.suspend(() => {
-    const lines = new Lines()
-    const encoder = new TextEncoder()
-    return input.pipe(
-      Stream.decodeText(),
-      Stream.flatMap((piece) => Stream.fromIterable(lines.take(piece))),
-      Stream.concat(Stream.suspend(() => Stream.fromIterable(lines.end()))),
-      Stream.filter((line) => line?.trim() !== ""),
-      Stream.mapEffect((line) => {
-        const error = problemOf(line)
-        return error === undefined
-          ? Effect.succeed([encoder.encode(`${line}\n`)])
-          : Effect.as(write(jsonOf({ jsonrpc: "2.0", id: null, error })), [])
-      }),
-      Stream.flatMap(Stream.fromIterable)
-    )
-  })
+): Stream.Stream<Uint8Array, E, R> => {
+  const encoder = new TextEncoder()
+  return linesOf(input, MAX_LINE).pipe(
+    Stream.filter((line) => line?.trim() !== ""),
+    Stream.mapEffect((line) => {
+      const error = problemOf(line)
+      return error === undefined
+        ? Effect.succeed([encoder.encode(`${line}\n`)])
+        : Effect.as(write(jsonOf({ jsonrpc: "2.0", id: null, error })), [])
+    }),
+    Stream.flatMap(Stream.fromIterable)
+  )
+}

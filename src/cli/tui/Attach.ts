@@ -21,6 +21,7 @@ import { following } from "../log/Following.ts"
 import { Invocation } from "../parse/Invocation.ts"
 import * as LineEditor from "./LineEditor.ts"
 import * as LiveScreen from "./LiveScreen.ts"
+import { typedLines } from "../parse/StandardInput.ts"
 import { paint, plain } from "../render/Output.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
@@ -164,7 +165,7 @@ interface Place {
 /** Prints plain lines. Standard input is read only if `fromStdin` is set. */
 const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
   const { colour } = yield* Invocation
-  const { stdin } = yield* Stdio.Stdio
+  const stdio = yield* Stdio.Stdio
   const place: Place = {
     print: (lines) =>
       Effect.forEach(lines, (line) => Console.log(paint(colour, line.colour, line.text)), { discard: true }),
@@ -172,12 +173,11 @@ const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
       fromStdin
         ? Effect.gen(function* () {
             let quit = false
-            yield* stdin.pipe(
-              Stream.decodeText(),
-              Stream.splitLines,
+            yield* typedLines.pipe(
               Stream.runForEachWhile((line) => Effect.map(enter(line), (asked) => !(quit = asked))),
               // an error while reading counts as the end of the input
-              Effect.ignore
+              Effect.ignore,
+              Effect.provideService(Stdio.Stdio, stdio)
             )
             // after the input ends, keep showing the agent's output
             if (!quit) return yield* Effect.never

@@ -11,6 +11,7 @@ import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as net from "node:net"
 import * as path from "node:path"
+import { MessageLines } from "../../config/LineSplitter.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 import type { Count, Route } from "./Gateway.ts"
 import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
@@ -82,13 +83,12 @@ class Link {
   readonly waiting = new Map<number, Deferred.Deferred<Reply, GatewayFailed>>()
   readonly gone = Deferred.makeUnsafe<void>()
   private readonly socket: net.Socket
-  private rest = ""
+  private readonly lines = new MessageLines(MAX_LINE)
   private last = 0
 
   constructor(socket: net.Socket) {
     this.socket = socket
-    socket.setEncoding("utf8")
-    socket.on("data", (text: string) => this.hear(text))
+    socket.on("data", (chunk: Buffer) => this.hear(chunk))
     socket.on("error", () => socket.destroy())
     socket.on("close", () => {
       for (const one of this.waiting.values()) Deferred.doneUnsafe(one, Effect.fail(failed("has ended")))
@@ -96,12 +96,10 @@ class Link {
     })
   }
 
-  private hear(text: string): void {
-    const lines = (this.rest + text).split("\n")
-    this.rest = lines.pop() ?? ""
-    if (this.rest.length > MAX_LINE) return void this.socket.destroy()
+  private hear(chunk: Buffer): void {
     try {
-      for (const line of lines) this.answered(JSON.parse(line))
+      // a line that is too long is not JSON either
+      for (const line of this.lines.push(chunk)) this.answered(JSON.parse(line ?? ""))
     } catch {
       this.socket.destroy()
     }

@@ -6,6 +6,7 @@
  * large, is ignored. A line or body that is too long is not read. If an answer reports no tokens, they are estimated
  * and counted separately. Imports nothing from Effect.
  */
+import { MessageLines } from "../../config/LineSplitter.ts"
 import { ESTIMATED } from "./Estimated.ts"
 
 /** Tokens of an answer. Cache tokens are part of the input. */
@@ -93,9 +94,7 @@ const modelIn = (value: Json): string => {
 
 export class UsageReader {
   private readonly tell: (model: string, more: Tokens) => void
-  private readonly decoder = new TextDecoder()
-  private rest = ""
-  private isTooLong = false
+  private readonly lines = new MessageLines(MAX_LINE)
   private model = ""
   private seen = NONE
   /** True if the answer has reported its total usage. */
@@ -109,12 +108,7 @@ export class UsageReader {
   }
 
   take(chunk: Uint8Array): void {
-    const lines = (this.rest + this.decoder.decode(chunk, { stream: true })).split("\n")
-    this.rest = lines.pop() ?? ""
-    for (const line of lines) this.line(line)
-    if (this.rest.length <= MAX_LINE) return
-    this.rest = ""
-    this.isTooLong = true
+    for (const line of this.lines.push(chunk)) this.line(line)
   }
 
   /**
@@ -122,8 +116,7 @@ export class UsageReader {
    * estimated.
    */
   end(sent?: number): void {
-    this.line(this.rest)
-    this.rest = ""
+    for (const line of this.lines.end()) this.line(line)
     if (this.whole !== "") this.value(parsed(this.whole))
     this.whole = ""
     if (sent === undefined || this.isTold) return
@@ -137,11 +130,8 @@ export class UsageReader {
   /** Lines that belong to no stream, but to a body that spans several lines. */
   private whole = ""
 
-  private line(line: string): void {
-    if (this.isTooLong) {
-      this.isTooLong = false
-      return
-    }
+  private line(line: string | undefined): void {
+    if (line === undefined) return
     this.said += saidIn(line)
     if (this.model === "") this.model = /"model(?:Version)?"\s*:\s*"([^"\\]{1,100})"/u.exec(line)?.[1] ?? ""
     if (line.startsWith("data:")) return this.value(parsed(line.slice(5)))

@@ -11,6 +11,7 @@
  */
 import * as fs from "node:fs"
 import * as net from "node:net"
+import { MessageLines } from "../../config/LineSplitter.ts"
 import { open, type OpenRoute } from "./Gateway.ts"
 import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
 
@@ -32,15 +33,12 @@ interface Kept {
 
 /** A line that is too long, or is not JSON, ends the connection. */
 const orders = (daemon: net.Socket, take: (order: Order) => Promise<void>): void => {
-  let rest = ""
-  daemon.setEncoding("utf8")
-  daemon.on("data", (text: string) => {
-    const lines = (rest + text).split("\n")
-    rest = lines.pop() ?? ""
-    if (rest.length > MAX_LINE) return void daemon.destroy()
-    for (const line of lines) {
+  const lines = new MessageLines(MAX_LINE)
+  daemon.on("data", (chunk: Buffer) => {
+    for (const line of lines.push(chunk)) {
       try {
-        void take(JSON.parse(line))
+        // a line that is too long is not JSON either
+        void take(JSON.parse(line ?? ""))
       } catch {
         daemon.destroy()
       }

@@ -1,15 +1,19 @@
 /**
  * KeeperLink: a connection to one keeper.
  *
- * Guarantees: Every order gets an answer: the keeper's answer, the error "gone" if the connection has ended, or "late"
+ * Guarantees: A line that is too long, or is not JSON, ends the connection. Every order gets an answer: the keeper's answer, the error "gone" if the connection has ended, or "late"
  * after a timeout.
  */
 import { Deferred, type Duration, Effect } from "effect"
 import * as net from "node:net"
+import { attempt } from "../../config/Attempt.ts"
+import { MessageLines } from "../../config/LineSplitter.ts"
 import type { Order, Reply, Tale } from "./Protocol.ts"
 
 /** Timeout for an answer. A keeper that takes longer is treated as hung. */
 const LIMIT = "5 seconds"
+/** Maximum length of a line, UTF-16 code units. The keeper has the same limit for orders. */
+const MAX_LINE = 64 * 1024 * 1024
 
 export class KeeperLink {
   readonly gone = Deferred.makeUnsafe<void>()
@@ -20,13 +24,12 @@ export class KeeperLink {
   ended: () => void = () => {}
   private readonly socket: net.Socket
   private readonly waiting = new Map<number, Deferred.Deferred<Reply>>()
-  private rest: Array<string> = []
+  private readonly lines = new MessageLines(MAX_LINE)
   private last = 0
 
   constructor(socket: net.Socket, heard: (tale: Tale) => void) {
     this.socket = socket
-    socket.setEncoding("utf8")
-    socket.on("data", (text: string) => this.hear(text, heard))
+    socket.on("data", (chunk: Buffer) => this.hear(chunk, heard))
     socket.on("error", () => socket.destroy())
     socket.on("close", () => {
       this.ended()
@@ -36,13 +39,10 @@ export class KeeperLink {
     })
   }
 
-  private hear(text: string, heard: (tale: Tale) => void): void {
-    const lines = text.split("\n")
-    if (lines.length === 1) return void this.rest.push(text)
-    lines[0] = this.rest.join("") + lines[0]
-    this.rest = [lines.pop()!]
-    for (const line of lines) {
-      const message: Reply | Tale = JSON.parse(line)
+  private hear(chunk: Buffer, heard: (tale: Tale) => void): void {
+    for (const line of this.lines.push(chunk)) {
+      const message = line === undefined ? undefined : attempt((): Reply | Tale => JSON.parse(line))
+      if (message === undefined) return void this.socket.destroy()
       if ("tell" in message) heard(message)
       else {
         const one = this.waiting.get(message.re)

@@ -4,7 +4,7 @@
  * them, answers come to the call that asked, nothing that was said is lost, doubled or mixed.
  */
 import type { Decision, RunEvent, RunSpec } from "../../../src/runs/Backend.ts"
-import { CONTINUED } from "../../../src/runs/process/LineSplitter.ts"
+import { CONTINUED } from "../../../src/config/LineSplitter.ts"
 import type { Machine } from "../world/Machine.ts"
 import type { AgentProcess } from "../world/Processes.ts"
 import type { Check, Verdicts } from "./Check.ts"

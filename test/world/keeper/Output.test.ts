@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { LineSplitter } from "../../../src/runs/process/LineSplitter.ts"
+import { LineSplitter } from "../../../src/config/LineSplitter.ts"
 import * as Proof from "../../../src/runs/keeper/Proof.ts"
 import * as Stand from "./Stand.ts"
 

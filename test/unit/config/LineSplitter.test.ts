@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { CONTINUED, type Line, LineSplitter } from "../../../src/runs/process/LineSplitter.ts"
+import { CONTINUED, type Line, LineSplitter, MessageLines } from "../../../src/config/LineSplitter.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
@@ -79,4 +79,31 @@ describe("LineSplitter", () => {
       return Effect.void
     }
   )
+})
+
+describe("MessageLines", () => {
+  const messages = (input: Uint8Array, size: number) => {
+    const lines = new MessageLines(4)
+    const found: Array<string | undefined> = []
+    for (let at = 0; at < input.length; at += size) found.push(...lines.push(input.subarray(at, at + size)))
+    return [...found, ...lines.end()]
+  }
+
+  for (const size of [1, 2, 3, 100]) {
+    it(`a line that is too long is left out, once, in chunks of ${size}`, () => {
+      const input = bytes("ok\nabcdefghijkl\n🌲🌲\n🌲🌲🌲\nabcd\r\nlast too long")
+      assert.deepStrictEqual(messages(input, size), ["ok", undefined, "🌲🌲", undefined, "abcd", undefined])
+    })
+  }
+
+  it("a line without an end is told as too long before it ends, and keeps nothing", () => {
+    const lines = new MessageLines(4)
+    assert.deepStrictEqual(lines.push(bytes("abcdef")), [undefined])
+    for (let n = 0; n < 1000; n++) assert.deepStrictEqual(lines.push(bytes("abcdef")), [])
+    assert.deepStrictEqual(lines.push(bytes("\nnext\n")), ["next"])
+  })
+
+  it("a line that ends like the mark of a piece is whole", () => {
+    assert.deepStrictEqual(messages(bytes(`a${CONTINUED}\n`), 1), [`a${CONTINUED}`])
+  })
 })
