@@ -2,17 +2,20 @@
  * HttpPost: sends one HTTP request to a receiver of notices.
  *
  * Guarantees: a request ends within its timeout. It follows no redirect, so that nothing is sent to an address that is
- * not configured. Only a bounded part of an answer is kept in memory. No error contains the address, which can be a
+ * not configured. Only a bounded part of an answer is read. No error contains the address, which can be a
  * secret, or any word of it, even if the receiver's answer contains it.
  */
-import { Effect, Stream } from "effect"
+import { Effect, type Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { attempt } from "../../config/Attempt.ts"
+import * as BoundedRead from "../../config/BoundedRead.ts"
 import { SendError, setup } from "../SendError.ts"
 import { masked } from "../../core/event-log/Redact.ts"
 import { wordsOfAddress } from "../../core/event-log/SecretValues.ts"
 
 const WITHIN = "15 seconds"
+/** Time for the body, when the status has arrived. */
+const BODY_WITHIN = "5 seconds"
 const MAX_ANSWER = 64 * 1024
 /** Maximum length of the part of an answer that an error quotes, in characters. */
 const MAX_SAID = 200
@@ -57,17 +60,10 @@ const refusalOf = ({ address = "", url }: Request, { status, text }: Answer): Se
 }
 
 const textOf = (stream: Stream.Stream<Uint8Array, unknown>) =>
-  Stream.runFold(
-    stream,
-    () => ({ text: "", bytes: 0, decoder: new TextDecoder() }),
-    ({ bytes, decoder, text }, chunk) => ({
-      decoder,
-      bytes: bytes + chunk.length,
-      text: bytes > MAX_ANSWER ? text : text + decoder.decode(chunk, { stream: true })
-    })
-  ).pipe(
-    Effect.map(({ text }) => text),
+  BoundedRead.read(stream, MAX_ANSWER).pipe(
+    Effect.map(({ bytes }) => new TextDecoder().decode(bytes)),
     // if the body cannot be read, the status still says whether the message was accepted
+    Effect.timeout(BODY_WITHIN),
     Effect.orElseSucceed(() => "")
   )
 

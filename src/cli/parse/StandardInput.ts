@@ -6,6 +6,7 @@
  */
 import { Console, Effect, Stdio, Stream } from "effect"
 import { Limits } from "../../board/Limits.ts"
+import * as BoundedRead from "../../config/BoundedRead.ts"
 import { MessageLines } from "../../config/LineSplitter.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
@@ -46,17 +47,10 @@ export const typedLines = Stream.unwrap(
 
 /** Reads standard input. Fails if it is longer than the maximum length of a text. */
 const readInput = Effect.gen(function* () {
-  const stdio = yield* Stdio.Stdio
-  const parts = yield* stdio.stdin.pipe(
-    Stream.runFoldEffect(
-      (): { readonly size: number; readonly parts: ReadonlyArray<Uint8Array> } => ({ size: 0, parts: [] }),
-      ({ parts, size }, part) =>
-        size + part.byteLength > Limits.textBytes
-          ? Effect.fail(tooLong)
-          : Effect.succeed({ size: size + part.byteLength, parts: [...parts, part] })
-    )
-  )
-  const text = decoded(Buffer.concat(parts.parts))
+  const { stdin } = yield* Stdio.Stdio
+  const { bytes, isCut } = yield* BoundedRead.read(stdin, Limits.textBytes)
+  if (isCut) return yield* tooLong
+  const text = decoded(bytes)
   return typeof text === "string" ? text : yield* new VerbFailed({ ...text, exitCode: ExitCode.usage })
 })
 

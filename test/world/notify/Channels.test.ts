@@ -52,6 +52,19 @@ describe("ntfy", () => {
 })
 
 describe("what a receiver answers", () => {
+  for (const [what, body, endless] of [
+    ["never ends", "x".repeat(64 * 1024), 0],
+    ["comes a byte at a time, for ever", "x", 100]
+  ] as const) {
+    it.live(`an answer that ${what} is not waited for: its status counts`, () =>
+      Effect.gen(function* () {
+        const { got, url } = yield* HttpStand.make(() => ({ status: 200, body, endless }))
+        yield* send({ type: "webhook", url })
+        assert.lengthOf(got, 1)
+      }).pipe(Effect.scoped)
+    )
+  }
+
   for (const [status, sort] of [
     [503, "transient"],
     [429, "transient"],

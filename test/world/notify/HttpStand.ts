@@ -14,6 +14,8 @@ export interface Answer {
   readonly status: number
   readonly body?: string
   readonly headers?: { readonly [name: string]: string }
+  /** The body is sent again and again, with so many ms in between, until the client goes. */
+  readonly endless?: number
 }
 
 export interface Stand {
@@ -36,7 +38,10 @@ export const make = (
         const said = answer(one, got.push(one))
         if (said === undefined) return
         response.writeHead(said.status, said.headers)
-        response.end(said.body)
+        const { body = "", endless } = said
+        if (endless === undefined) return void response.end(body)
+        const write = (): void => void (response.destroyed || response.write(body, () => setTimeout(write, endless)))
+        write()
       })
     })
     const sockets = new Set<Socket>()
