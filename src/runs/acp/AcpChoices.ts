@@ -172,7 +172,7 @@ export interface Chosen {
 }
 
 export const choose = Effect.fnUntraced(function* (
-  wire: Wire,
+  wire: Pick<Wire, "request">,
   agent: AcpFault.Agent,
   { choices, sessionId }: { readonly choices: Choices; readonly sessionId: string },
   kind: Kind,
@@ -225,7 +225,7 @@ export const unasked = (
 
 /** Makes the session ask the user if possible. If the agent refuses, the session does not change. */
 export const toAsk = Effect.fnUntraced(function* (
-  wire: Wire,
+  wire: Pick<Wire, "request">,
   agent: AcpFault.Agent,
   of: { readonly choices: Choices; readonly sessionId: string }
 ) {

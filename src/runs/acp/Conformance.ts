@@ -7,6 +7,8 @@
 import { Deferred, Duration, Effect, Fiber, Result, Schema } from "effect"
 import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
+import * as AcpChoices from "./AcpChoices.ts"
+import * as Messages from "./AcpMessages.ts"
 
 /** Prompts that the checks use. A model may need other prompts than the defaults. */
 export interface Prompts {
@@ -184,6 +186,23 @@ const idOf = ({ result }: Message): unknown => fieldsOf(result)["sessionId"]
 const needs = <A, R>(step: Effect.Effect<A, Broken | Untried, R>): Effect.Effect<A, Untried, R> =>
   Effect.mapError(step, ({ message }) => new Untried({ message }))
 
+/** Makes the session ask for permission, as a run does: some agents start in a mode in which they do not ask. */
+const toAsk = ({ request }: Talk, sessionId: string, result: unknown) => {
+  const wire = {
+    request: (method: string, params: unknown) =>
+      request(method, fieldsOf(params)).pipe(
+        Effect.mapError(({ message }) => ({ code: 0, message })),
+        Effect.flatMap(({ error, result: answer }) =>
+          error === undefined
+            ? Effect.succeed(answer)
+            : Effect.fail({ code: Number(error.code), message: short(error.message) })
+        )
+      )
+  }
+  const choices = AcpChoices.of(Messages.read(Messages.SessionAnswer, result) ?? {})
+  return AcpChoices.toAsk(wire, { name: "the agent", authMethods: [] }, { choices, sessionId })
+}
+
 /** Opens a session; skips the check if the agent opens none. */
 const opened = Effect.fnUntraced(function* (options: Options, allows = true) {
   const talk = yield* connect(options, allows)
@@ -192,6 +211,7 @@ const opened = Effect.fnUntraced(function* (options: Options, allows = true) {
   const sessionId = idOf(answer)
   if (typeof sessionId !== "string")
     return yield* untried(`it opened no session: ${short(answer.error ?? answer.result)}`)
+  yield* toAsk(talk, sessionId, answer.result)
   const capabilities = fieldsOf(fieldsOf(first.result)["agentCapabilities"])
   return { ...talk, sessionId, capabilities }
 })
