@@ -1,7 +1,7 @@
 /**
  * JournalEntry: sends an event of the daemon's log to the systemd journal as an entry with separate fields, in addition
- * to the log line. It uses `logger --journald`, because Node has no datagram sockets. Starting a process per entry is
- * expensive, so only events, which are rare, are sent.
+ * to the log line. It uses `logger --journald`, because Node has no Unix datagram sockets. Starting a process per entry
+ * is expensive, so only events, which are rare, are sent.
  *
  * Guarantees: sending never waits and never fails. If the program is missing or hangs, or if too many of its processes
  * are running, only the log line is written. A value contains no line break, because a line break would begin another

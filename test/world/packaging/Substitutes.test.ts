@@ -13,6 +13,7 @@ import * as Tar from "effect/encoding/Tar"
 import { HttpServer, HttpServerResponse } from "effect/http"
 import { ChildProcess } from "effect/process"
 import { type ParseError, parse } from "jsonc-parser"
+import { createSocket } from "node:dgram"
 import { createServer } from "node:http"
 
 describe("jsonc-parser (config/Jsonc.ts)", () => {
@@ -87,6 +88,12 @@ describe("Effect's McpServer (cli/mcp/McpInput.ts)", () => {
       assert.strictEqual(yield* Queue.size(output), 0)
     })
   )
+})
+
+describe("Node", () => {
+  it("has no Unix datagram sockets (systemd/Notify.ts, systemd/JournalEntry.ts)", () => {
+    assert.throws(() => createSocket("unix_dgram" as "udp4"), /socket type/i)
+  })
 })
 
 describe("Effect", () => {
