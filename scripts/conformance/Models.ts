@@ -124,6 +124,8 @@ const PROTOCOLS: ReadonlyArray<Protocol> = [
   }
 ]
 
+const isOfTurn = ({ role }: Fields): boolean => role !== "system" && role !== "developer"
+
 const bodyOf = async (request: IncomingMessage): Promise<Fields> => {
   const parts: Array<Buffer> = []
   for await (const part of request) parts.push(part as Buffer)
@@ -141,7 +143,9 @@ const answer = async (request: IncomingMessage, response: ServerResponse) => {
     return void response.end(JSON.stringify(protocol.whole))
   }
   const messages = body[protocol.messages]
-  const last = JSON.stringify(Array.isArray(messages) ? messages.at(-1) : messages)
+  // Claude Code adds messages of its own after the user's
+  const said = (Array.isArray(messages) ? (messages as ReadonlyArray<Fields>) : []).filter(isOfTurn)
+  const last = JSON.stringify(said.at(-1) ?? messages)
   const offered = JSON.stringify(body["tools"] ?? [])
   const tool = Object.keys(TOOLS).find((name) => offered.includes(`"name":"${name}"`))
   const isLong = last.includes(LONG)

@@ -221,7 +221,7 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now, ex
   if (expired) return `Let it try again: agentd send ${name} "…"   or dismiss it: agentd dismiss ${name}`
   if ((agent.dropped ?? 0) > 0)
     return `Let it try again: agentd retry ${name}   or discard the messages: agentd dismiss ${name}`
-  if (agent.state === "BuildingPrompt" && agent.mode === "inbox" && agent.inbox === 0) {
+  if (agent.state === "BuildingPrompt" && agent.mode === "inbox" && agent.inbox === 0 && agent.reason === null) {
     return `Give it something to do: agentd send ${name} "…"`
   }
   return null

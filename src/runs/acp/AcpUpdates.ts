@@ -382,8 +382,9 @@ export class AcpUpdates {
   }
 
   /** True if the agent usually reports tokens, but reported none for this turn. */
-  isDoubtful({ untold = false }: Messages.Spent): boolean {
-    return untold && this.usages.meters && !this.usages.isTold
+  isDoubtful(spent: Messages.Spent): boolean {
+    const isNone = spent.untold === true || (spent.own === undefined && this.usages.repeats(spent))
+    return isNone && this.usages.meters && !this.usages.isTold
   }
 
   private inform(turn: Turn, update: unknown): ReadonlyArray<RunEvent> {

@@ -107,6 +107,12 @@ export class AcpUsage {
     return this.told.inputTokens + this.told.outputTokens > 0
   }
 
+  /** True if the agent reports a sum, and this answer repeats the last one: the turn used no tokens. */
+  repeats({ inputTokens, outputTokens }: Messages.Spent): boolean {
+    const { total } = this
+    return total !== undefined && inputTokens === total.inputTokens && outputTokens === total.outputTokens
+  }
+
   begin(): void {
     this.isPriced = false
     this.told = NONE

@@ -119,7 +119,10 @@ const connect = Effect.fnUntraced(function* (options: Options, allows = true) {
     yield* Effect.sleep(QUIET)
     one.until = heard.length
     const kind = allows ? "allow" : "reject"
-    const option = options.find((each) => String(each["kind"]).startsWith(kind))
+    // an option that applies for good would also decide about the calls of later checks
+    const option =
+      options.find((each) => each["kind"] === `${kind}_once`) ??
+      options.find((each) => String(each["kind"]).startsWith(kind))
     const outcome =
       option === undefined ? { outcome: "cancelled" } : { outcome: "selected", optionId: option["optionId"] }
     yield* tell({ id, result: { outcome } })

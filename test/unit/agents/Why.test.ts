@@ -192,6 +192,8 @@ describe("advice", () => {
   it("of one that has nothing to do is to give it something", () => {
     expect(why([], agent({ state: "BuildingPrompt", inbox: 0 })).advice).toContain("agentd send web/builder")
     expect(why([], agent({ state: "BuildingPrompt", inbox: 1 })).advice).toBeNull()
+    // the message of a failed turn waits for the provider outside the inbox
+    expect(why([], agent({ state: "BuildingPrompt", inbox: 0, reason: "limit" })).advice).toBeNull()
   })
 })
 

@@ -83,6 +83,11 @@ describe("a failure that the answer calls a good end", () => {
     )
   })
 
+  it("is seen after a turn that ended well, too: Copilot then repeats its sum of tokens (1.0.102)", () => {
+    const faults = turns("copilot-error-429-later").map(({ fault }) => fault?.errorType)
+    assert.deepStrictEqual(faults, [undefined, "rate_limit"])
+  })
+
   it("what Codex writes of it is no answer", () => {
     assert.notInclude(turns("codex-error-500")[0]!.deltas, "high demand")
   })
