@@ -100,6 +100,19 @@ const AGENTS: ReadonlyArray<Agent> = [
     argv: ["opencode", "acp"],
     files: (url) => ({ ".config/opencode/opencode.json": opencodeConfig(url) }),
     env: () => ({ OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_LSP_DOWNLOAD: "1" })
+  },
+  {
+    package: "@qwen-code/qwen-code",
+    version: "0.24.4",
+    argv: ["qwen", "--acp"],
+    files: () => ({
+      ".qwen/settings.json": {
+        security: { auth: { selectedType: "openai" } },
+        privacy: { usageStatisticsEnabled: false },
+        general: { disableAutoUpdate: true, enableAutoUpdate: false }
+      }
+    }),
+    env: (url) => ({ OPENAI_API_KEY: "dummy", OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: "stub" })
   }
 ]
 
