@@ -27,5 +27,6 @@ const isUnattended = (args: ReadonlyArray<string>): boolean => {
 
 const args = process.argv.slice(2)
 if (compiled !== undefined) enableCompileCache(compiled)
-if (isUnattended(args)) (await import("./app/DaemonBin.ts")).start()
+if (args[0] === "model-agent" && args.length === 1) await import("./model-agent/main.ts")
+else if (isUnattended(args)) (await import("./app/DaemonBin.ts")).start()
 else await import("./app/Bin.ts")

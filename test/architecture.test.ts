@@ -128,6 +128,7 @@ const edges: { readonly [path: string]: string } = {
   "src/core/event-log/StateFolder.ts": "behind Platform.lock",
   "src/core/event-log/StoreOwner.ts": "behind Platform.lock",
   "src/core/event-log/StoreLock.ts": "behind Platform.lock",
+  "src/core/event-log/FileLock.ts": "behind Platform.lock; the model agent is a program of its own",
   "src/core/event-log/StorePlace.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
   "src/core/event-log/HeadFile.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
   "src/core/event-log/Repair.ts": "files of the store's owner, while no daemon runs",
@@ -296,7 +297,7 @@ interface Problem {
 
 /** The parts of the bin: it alone is one process, with its signals, its environment and its end. */
 const isBin = (path: string): boolean =>
-  /^src\/(main|app\/(Bin|DaemonBin|DaemonInfo|Foreground|Quick|Signals))\.ts$/.test(path)
+  /^src\/(main|model-agent\/main|app\/(Bin|DaemonBin|DaemonInfo|Foreground|Quick|Signals))\.ts$/.test(path)
 const rankOf = (folder: string): number => layers.findIndex(({ folders }) => folders.includes(folder))
 
 const importProblems = ({ imports, path }: SourceFile): ReadonlyArray<Problem> =>

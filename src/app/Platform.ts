@@ -281,7 +281,7 @@ export const node = (options: Options): Platform => {
   const store = storeId(state)
   const unit = ownUnit(environment, cgroups(), process.pid)
   const via = unit === undefined ? undefined : (name: string) => scopeOf(unit, environment, name)
-  const host = { ...hostOf({ store, environment, state, socket }), via }
+  const host = { ...hostOf({ store, environment, state, socket }), command: options.command, via }
   const [given, ports] = [givenOf(options), givenPorts(options)]
   return {
     lock: Effect.andThen(

@@ -8,7 +8,7 @@
  * A backend with `turns` takes one input after the other. The spec's prompt is the first turn; `send` starts the next
  * one after a turn has ended. Without `turns` the whole run is one turn, and no events about turns and tools are sent.
  */
-import { Context, Effect, Schema, type Scope, type Stream } from "effect"
+import { Context, type Duration, Effect, Schema, type Scope, type Stream } from "effect"
 import type { ModelTokens } from "./gateway/Gateway.ts"
 import type { ToldWindows } from "./gateway/LimitHeaders.ts"
 import type { LimitsConfig } from "../config/LimitsConfig.ts"
@@ -166,6 +166,11 @@ export type Happening =
       readonly context?: { readonly used: number; readonly window?: number }
     }
   /**
+   * The run is about to make the next request to its model in the same turn. `go` lets it, once the usage until here is
+   * counted. It is not run if the turn has ended.
+   */
+  | { readonly _tag: "GoesOn"; readonly go: Effect.Effect<void> }
+  /**
    * Total tokens that the run has used, as counted by the gateway in front of its model. The count starts when the
    * gateway opens the route with this name.
    */
@@ -263,6 +268,8 @@ export interface RunSpec {
   readonly approvals?: "read_only" | "auto" | "full_access"
   /** Resource limits of the run. If omitted, the run is unlimited. */
   readonly limits?: LimitsConfig | undefined
+  /** How long a tool call may run, for agents whose calls agentd itself performs. */
+  readonly toolTimeout?: Duration.Duration
   /**
    * MCP servers for the agent, by name, in addition to those that the agent configures itself. Includes agentd's own
    * server.

@@ -15,7 +15,6 @@ import type { ProcessTree } from "./process/ProcessTree.ts"
 import type { Reaper } from "./process/Reaper.ts"
 import { giving, RunSockets } from "./RunSockets.ts"
 import { Sandbox } from "./sandbox/Sandbox.ts"
-import * as Tools from "./model/Tools.ts"
 import { services } from "./CapturedServices.ts"
 
 export class Backends extends Context.Service<
@@ -44,7 +43,7 @@ export class Backends extends Context.Service<
             case "codex":
               return CodexBackend.make(config, host)
             case "model":
-              return ModelBackend.make(config, host, Tools.make)
+              return ModelBackend.make(config, host, costs)
           }
         }
         return {

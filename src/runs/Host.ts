@@ -23,6 +23,8 @@ export interface Host {
   readonly runs?: string | undefined
   readonly sockets?: string | undefined
   readonly gateway?: string | undefined
+  /** The command that starts agentd, also used to start the model agent. */
+  readonly command?: Argv | undefined
   /** Starts a program that must survive the daemon, in a systemd unit with the given name. */
   readonly via?: ((name: string) => Via) | undefined
 }

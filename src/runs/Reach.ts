@@ -13,9 +13,9 @@ import * as ClaudeCommand from "./claude/ClaudeCommand.ts"
 import * as CodexCommand from "./codex/CodexCommand.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
 import type { Argv, Host } from "./Host.ts"
-import * as McpEnvironment from "./model/McpEnvironment.ts"
-import * as ShellTool from "./model/ShellTool.ts"
-import * as ToolEnvironment from "./model/ToolEnvironment.ts"
+import * as McpEnvironment from "./process/McpEnvironment.ts"
+import * as ShellRules from "./ShellRules.ts"
+import * as ToolEnvironment from "./process/ToolEnvironment.ts"
 import * as HiddenPaths from "./HiddenPaths.ts"
 import type { Environment } from "./process/ChildProcess.ts"
 import * as ProcessTree from "./process/ProcessTree.ts"
@@ -179,11 +179,11 @@ const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place)
   const workspace = fs.existsSync(cwd) ? fs.realpathSync(cwd) : cwd
   const why = objection(workspace, host.environment)
   const servers = Object.entries(config.mcp)
-  const env = ShellTool.environmentOf({ config, host, mechanism, spec })
+  const env = ShellRules.environmentOf({ config, host, mechanism, spec })
   const hidden = HiddenPaths.around(workspace, HiddenPaths.ofModel(config, host, workspace))
   const hasShell = config.tools.includes("shell") && !(mechanism.kind === "none" && config.sandbox === "required")
   const isHeld = mechanism.kind !== "none" || !hasShell
-  const mounts = hasShell && isHeld ? mountsOf(ShellTool.rulesOf(config, host, workspace, hidden)) : []
+  const mounts = hasShell && isHeld ? mountsOf(ShellRules.rulesOf(config, host, workspace, hidden)) : []
   const writesFiles = hasShell || config.tools.includes("write") || config.tools.includes("edit")
   const seen = hasShell ? env : {}
   const reach: Reach = {
@@ -200,7 +200,7 @@ const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place)
     runs: hasShell ? (isHeld ? HELD : ANY) : "no commands",
     network: hasShell && (config.network || !isHeld) ? "host" : "none",
     provider: addressOf(config.baseUrl ?? APIS[config.provider].url),
-    keys: { held: secretsIn(seen), putInBy: "daemon" },
+    keys: { held: secretsIn(seen), putInBy: "gateway" },
     environment: namesIn(hasShell ? marked(env, host.store) : {}),
     control: !isHeld || servers.length > 0 || reaches(mounts, socket),
     unheld: servers.map(([name, server]) => {

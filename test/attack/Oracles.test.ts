@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Workspace from "../../src/runs/model/Workspace.ts"
+import * as Workspace from "../../src/runs/sandbox/Workspace.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
 const LINUX = process.platform === "linux"

@@ -269,7 +269,7 @@ describe("what is said of a model", () => {
             Reach.of(config, { agent: "a", cwd: here.root, host: here.host, mechanism, socket: here.socket, mcp: {} })
           const alone = yield* of(model({ provider: "openai" }))
           assert.isTrue(alone.confined)
-          assert.deepStrictEqual([alone.keys.held, alone.keys.putInBy, alone.network], [[], "daemon", "none"])
+          assert.deepStrictEqual([alone.keys.held, alone.keys.putInBy, alone.network], [[], "gateway", "none"])
           assert.deepStrictEqual(alone.writes, [here.root])
           assert.isFalse(alone.control)
           const server = { argv: ["db"], env: { DB_PASSWORD: "x" } }

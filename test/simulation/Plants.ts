@@ -313,37 +313,37 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 20_001
   },
   "what an answer of a model cost is told again with the next": {
-    file: "src/runs/model/ModelTurn.ts",
+    file: "src/model-agent/ModelTurn.ts",
     from: "    this.owed = []\n    return owed",
     to: "    return owed",
     seed: 30001
   },
   "an input that no model has answered stays in its conversation, and comes again": {
-    file: "src/runs/model/ModelHistory.ts",
+    file: "src/model-agent/ModelHistory.ts",
     from: "while (unanswered(sound)) sound.pop()",
     to: "",
     seed: 30005
   },
   "a silent API is waited for": {
-    file: "src/runs/model/ProviderHttp.ts",
+    file: "src/model-agent/ProviderHttp.ts",
     from: "Effect.timeoutOrElse(pull, { duration: endpoint.silence,",
     to: 'Effect.timeoutOrElse(pull, { duration: "1 hour",',
     seed: 30005
   },
   "an API's bytes are decoded piece by piece": {
-    file: "src/runs/model/ProviderHttp.ts",
+    file: "src/model-agent/ProviderHttp.ts",
     from: "heard(endpoint),\n    Stream.decodeText(),",
     to: "heard(endpoint),\n    Stream.map((bytes) => new TextDecoder().decode(bytes)),",
     seed: 30001
   },
   "a turn that is interrupted leaves its calls without results": {
-    file: "src/runs/model/ModelTurn.ts",
+    file: "src/model-agent/ModelTurn.ts",
     from: "if (this.open) yield* this.results\n      else",
     to: "if (this.open) yield* this.calls.settle\n      else",
     seed: 30011
   },
   "a call's id comes twice in a conversation": {
-    file: "src/runs/model/ModelTurn.ts",
+    file: "src/model-agent/ModelTurn.ts",
     from: "taken.has(id) || id",
     to: "id",
     seed: 30002
@@ -355,13 +355,13 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 22_002
   },
   "an API's words come as they are, with the key": {
-    file: "src/runs/model/ProviderFault.ts",
+    file: "src/model-agent/ProviderFault.ts",
     from: '    .replaceAll(key, "[redacted]")\n',
     to: "    .replaceAll(key, key)\n",
     seed: 30_001
   },
   "a conversation's file is written without the results of calls": {
-    file: "src/runs/model/ModelSession.ts",
+    file: "src/model-agent/ModelSession.ts",
     from: "both(add(text), () => void (history = [...history, message]))",
     to: 'both(add(message.role === "tool" ? "" : text), () => void (history = [...history, message]))',
     seed: 30_037

@@ -77,6 +77,12 @@ export const layers: ReadonlyArray<Layer> = [
   },
   { folders: ["domain"], holds: "Types and ports that features share.", because: "`domain` imports no feature." },
   {
+    folders: ["model-agent"],
+    holds: "The model agent, a program of its own that speaks the Agent Client Protocol.",
+    because:
+      "The model agent runs its tools with the code of `runs`. The daemon starts it as a process and imports nothing of it, except for the logins of MCP servers."
+  },
+  {
     folders: ["runs"],
     holds: "The backends, one folder each; processes, limits, the sandbox.",
     because: "A backend runs a process by a contract, and contains no policy about the process."

@@ -9,12 +9,15 @@ import { appeared, answerOf, type Step, stepsIn } from "./Told.ts"
 
 type Message = Asked["body"]["messages"][number]
 
-/** The text in a user's message; undefined if it contains only tool results. */
+/**
+ * The newest text in a user's message; undefined if it contains only tool results. An input that was interrupted before
+ * its answer began is in the same message as the next one.
+ */
 const inputOf = ({ content, role }: Message): string | undefined => {
   if (role !== "user" || content === null) return undefined
   if (typeof content === "string") return content
   const texts = content.flatMap(({ text, type }) => (type === "text" && text !== undefined ? [text] : []))
-  return texts.length === 0 ? undefined : texts.join("\n")
+  return texts.at(-1)
 }
 
 const results = ({ content }: Message): ReadonlyArray<string> =>

@@ -3,7 +3,7 @@
  * marked run whose processes are ended with the test. For the tests of agentd's own tools.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Effect, Layer, Schema } from "effect"
+import { Duration, Effect, Layer, Schema } from "effect"
 import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -11,7 +11,7 @@ import type { RunSpec } from "../../src/runs/Backend.ts"
 import { ProcessTree } from "../../src/runs/process/ProcessTree.ts"
 import { Reaper } from "../../src/runs/process/Reaper.ts"
 import { type Mechanism, probe, Sandbox } from "../../src/runs/sandbox/Sandbox.ts"
-import type { Tool, ToolOutcome } from "../../src/runs/model/Tool.ts"
+import type { Tool, ToolOutcome } from "../../src/model-agent/Tool.ts"
 import type { Host } from "../../src/runs/Host.ts"
 import { ModelBackend } from "../../src/config/BackendConfig.ts"
 import { world } from "./backend-run.ts"
@@ -67,7 +67,11 @@ export const call = (tool: Tool | undefined, input: unknown, told: Array<string>
   tool === undefined
     ? Effect.die(new Error("there is no such tool"))
     : Effect.scoped(
-        tool.run(input, { callId: "call-1", progress: (_, chunk) => Effect.sync(() => void told.push(chunk)) })
+        tool.run(input, {
+          callId: "call-1",
+          limit: Duration.infinity,
+          progress: (_, chunk) => Effect.sync(() => void told.push(chunk))
+        })
       )
 
 export const git = (folder: string, ...args: ReadonlyArray<string>) =>

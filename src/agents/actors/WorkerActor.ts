@@ -461,6 +461,7 @@ export const make = Effect.gen(function* () {
             : undefined,
         approvals: Approval.toldMode(config().approvals),
         limits: config().limits,
+        toolTimeout: Duration.min(config().toolTimeout, config().maxToolTimeout),
         mcp: mcp(runId),
         ...(isOld ? { adopt: { isUp: state !== "Spawning" } } : {})
       }

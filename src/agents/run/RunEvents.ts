@@ -23,6 +23,7 @@ import * as Budget from "../machines/Budget.ts"
 import * as LogExcerpt from "./LogExcerpt.ts"
 import type { AgentLatch } from "../actors/AgentLatch.ts"
 import { GatewayUsage, RENEWED } from "./GatewayUsage.ts"
+import * as GoesOn from "./GoesOn.ts"
 import type { KnownRun, LiveRun } from "./LiveRun.ts"
 import { answerAgain, recall, type Recalling } from "./RunAdoption.ts"
 import type { RunRequest, RunSink } from "./RunSupervisor.ts"
@@ -80,7 +81,7 @@ const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set([
 /** Before these events, gateway sums that were held back are reported. */
 const TURN_ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Resumed"])
 /** Events that are not stored in the log. For an adopted run, they are processed again. */
-const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed", "Recalled"])
+const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed", "Recalled", "GoesOn"])
 /** Minimum time between two reports that the run is active, ms. */
 const SIGN = 1_000
 
@@ -270,6 +271,8 @@ export class RunEvents implements RunSink {
         return Effect.andThen(this.asks, this.result(run, event))
       case "Usage":
         return Effect.map(Clock.currentTimeMillis, (now) => this.meter.take(event, now))
+      case "GoesOn":
+        return Effect.andThen(this.paid, GoesOn.decide(event, this.actors(), this.live.turnId))
       case "Passed":
         return this.live.recalling ? Effect.sync(() => this.sums.wait(event)) : this.passed(event)
       case "Windows":

@@ -1,9 +1,7 @@
 /** Version: the version of this program, and the versions of the control protocol that it supports. Pure. */
+import { VERSION } from "../../config/Version.ts"
 
-/**
- * The same version as in package.json, repeated here because the bundle has no package.json. A test compares the two.
- */
-export const VERSION = "0.1.0"
+export { VERSION }
 
 /**
  * Version of the control protocol. It is increased with each change that an older client or daemon would misunderstand.

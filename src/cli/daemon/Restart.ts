@@ -12,8 +12,6 @@ import { Invocation } from "../parse/Invocation.ts"
 import { startDaemon } from "./Start.ts"
 import * as WayBack from "./WayBack.ts"
 
-/** Backends whose runs end with the daemon. Used for an older daemon, which does not report this per agent. */
-const ENDING = new Set(["model"])
 const MAX_NAMES = 20
 const LOOK = "1 second"
 
@@ -33,7 +31,7 @@ const namesOf = (rows: Rows, most: number): string => {
 
 /** A sentence that names the agents whose turns a restart would interrupt; undefined if there are none. */
 const cutShort = Effect.map(busy, (rows) => {
-  const cut = rows.filter(({ backend, outlives = !ENDING.has(backend) }) => !outlives)
+  const cut = rows.filter(({ outlives = true }) => !outlives)
   if (cut.length === 0) return undefined
   const who = cut.length === 1 ? "agent is" : "agents are"
   return `${cut.length} ${who} in a turn that the restart interrupts; the turn then begins again: ${namesOf(cut, MAX_NAMES)}.`

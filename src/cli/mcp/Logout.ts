@@ -1,7 +1,7 @@
 /** `agentd logout SERVER`: deletes the stored login of a remote MCP server of this project. */
 import { Effect } from "effect"
 import { join } from "node:path"
-import * as McpTokens from "../../runs/model/McpTokens.ts"
+import * as McpTokens from "../../model-agent/McpTokens.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { serverOf } from "./Login.ts"
 import { plain } from "../render/Output.ts"

@@ -15,7 +15,9 @@ import * as AcpPrompt from "./AcpPrompt.ts"
 import * as AcpRun from "./AcpRun.ts"
 import * as GeminiSessions from "./GeminiSessions.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
+import type { KnownUpdates } from "./AcpUpdates.ts"
 import { SessionCosts } from "./AcpUsage.ts"
+import type { ModelUpdates } from "../model/ModelUpdates.ts"
 import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
 import type { Host } from "../Host.ts"
@@ -26,11 +28,11 @@ import type { Mark, ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import { objection } from "../sandbox/Confinement.ts"
 import { type Mechanism, Sandbox } from "../sandbox/Sandbox.ts"
-import * as ToolEnvironment from "../model/ToolEnvironment.ts"
+import * as ToolEnvironment from "../process/ToolEnvironment.ts"
 import * as HiddenPaths from "../HiddenPaths.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import * as RunProcess from "../process/RunProcess.ts"
-import * as Workspace from "../model/Workspace.ts"
+import * as Workspace from "../sandbox/Workspace.ts"
 import * as ConfinedSpawn from "../sandbox/ConfinedSpawn.ts"
 import { services } from "../CapturedServices.ts"
 
@@ -88,14 +90,43 @@ const programOf = Effect.fnUntraced(function* (
   })
 })
 
-const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host, spec: RunSpec, costs: SessionCosts) {
+/** How agentd's own model agent is driven. */
+export interface Own {
+  readonly updates: (known: KnownUpdates | undefined) => ModelUpdates
+  /** The program's environment variables for this run, which tell it its settings. */
+  readonly environment: (spec: RunSpec) => Effect.Effect<{ readonly [name: string]: string }, BackendError>
+}
+
+/** Opens the workspace. Without it, paths cannot be checked, so the agent reads and writes its files itself. */
+const workspaceOf = Effect.fnUntraced(function* ({ agent, cwd }: RunSpec, hidden: ReadonlyArray<string>) {
+  const open = yield* Workspace.Opener
+  return yield* open(cwd, { hidden: HiddenPaths.around(cwd, hidden) }).pipe(
+    Effect.catchTag("FileFailed", ({ message }) =>
+      Effect.as(Effect.logWarning(`${agent} reads and writes its files by itself: ${message}`), undefined)
+    )
+  )
+})
+
+const start = Effect.fnUntraced(function* (
+  config: Config.AcpBackend,
+  host: Host,
+  spec: RunSpec,
+  { costs, own }: { readonly costs: SessionCosts; readonly own: Own | undefined }
+) {
   if (config.argv.length === 0)
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
   const cwd = path.resolve(spec.cwd, config.cwd ?? ".")
   // a confined agent sees only files that exist when it starts, so the folder must exist now
   const folder = config.sandbox === "off" ? undefined : yield* FileContents.folderOf(host, spec)
   const files = folder === undefined ? [] : [folder.path]
-  const enclosure = yield* ConfinedSpawn.make({ ...outlined(config, host, spec).options, files })
+  const { options } = outlined(config, host, spec)
+  const settings = own === undefined ? {} : yield* own.environment(spec)
+  const enclosure = yield* ConfinedSpawn.make({
+    ...options,
+    own: { ...options.own, ...settings },
+    files,
+    hidesKey: own !== undefined
+  })
   const { env } = enclosure
   const shown = enclosure.confined
     ? env
@@ -107,14 +138,8 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   const mark = { store: host.store, runId: spec.runId }
   const grace = config.killGrace
   const program = yield* programOf(config, spec, enclosure, { ...mark, cwd })
-  // without a workspace, paths cannot be checked, so the agent reads and writes its files itself
-  const open = yield* Workspace.Opener
   const hidden = HiddenPaths.of(host)
-  const workspace = yield* open(spec.cwd, { hidden: HiddenPaths.around(spec.cwd, hidden) }).pipe(
-    Effect.catchTag("FileFailed", ({ message }) =>
-      Effect.as(Effect.logWarning(`${spec.agent} reads and writes its files by itself: ${message}`), undefined)
-    )
-  )
+  const workspace = yield* workspaceOf(spec, hidden)
   const context = yield* services<ProcessTree | Reaper>()
   const { mechanism } = yield* Sandbox
   const confine: AcpTerminals.Options["confine"] = enclosure.confined
@@ -134,6 +159,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
     content: AcpPrompt.make(yield* FileContents.reader, folder === undefined ? later : Effect.succeed(folder)),
     workspace,
     costs,
+    own: own?.updates,
     terminals: (of) =>
       AcpTerminals.make({
         ...mark,
@@ -149,20 +175,24 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   return GatewayMeter.metered(run, enclosure.passed)
 })
 
-/** Creates the backend. `costs`: costs of the agent's sessions, as its earlier processes reported them. */
+/**
+ * Creates the backend. `costs`: costs of the agent's sessions, as its earlier processes reported them. `own`: given for
+ * agentd's own model agent.
+ */
 export const make = Effect.fnUntraced(function* (
   config: Config.AcpBackend,
   host: Host,
-  costs: SessionCosts = new SessionCosts()
+  costs: SessionCosts = new SessionCosts(),
+  own?: Own
 ) {
   const context = yield* services<ProcessTree | Reaper | Sandbox | FileSystem.FileSystem>()
   const backend: Backend = {
-    name: "acp",
+    name: own === undefined ? "acp" : "model",
     turns: true,
     holds: (runId) => Effect.provideContext(AcpHistory.isHeld(runId), context),
     drop: (runId) => Effect.provideContext(OrphanRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
-    start: (spec) => start(config, host, spec, costs).pipe(Effect.provideContext(context))
+    start: (spec) => start(config, host, spec, { costs, own }).pipe(Effect.provideContext(context))
   }
   return backend
 })

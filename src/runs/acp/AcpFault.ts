@@ -9,6 +9,7 @@ import * as Fault from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
 import type { AuthMethod } from "./AcpMessages.ts"
 import * as AcpMeta from "./AcpMeta.ts"
+import * as AgentdMeta from "./AgentdMeta.ts"
 import type { Refusal } from "./AcpWire.ts"
 
 export { error, fatal, type Fault, oneLine } from "../Fault.ts"
@@ -95,6 +96,9 @@ export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent, now: nu
   const { code, data, message } = refusal
   const meta = AcpMeta.errorOf(data)
   if (meta !== undefined) return ofMeta(meta, `${agent.name} refused ${doing}: ${message}`, agent, now)
+  const { error } = AgentdMeta.of(data)
+  if (error !== undefined)
+    return { errorType: error.class, message: error.message, retry: error.retry, outcome: error.outcome }
   const details = textOf(data)
   const told = `${agent.name} refused ${doing}: ${message}${details === "" || details === "{}" ? "" : ` ${details}`}`
   const kind = kindOf(refusal)

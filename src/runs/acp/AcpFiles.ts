@@ -12,7 +12,7 @@ import * as Messages from "./AcpMessages.ts"
 import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import { NOT_FOUND } from "./AcpFault.ts"
 import type { WorkspaceError } from "../sandbox/PathContainment.ts"
-import type { Workspace } from "../model/Workspace.ts"
+import type { Workspace } from "../sandbox/Workspace.ts"
 
 /**
  * Maximum size of one read, bytes. This is more than agents read at once, and even when escaped it fits into one

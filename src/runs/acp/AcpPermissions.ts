@@ -9,6 +9,7 @@
 import type { RequestPermissionResponse } from "@agentclientprotocol/sdk"
 import { Deferred, Effect } from "effect"
 import * as Messages from "./AcpMessages.ts"
+import * as AgentdMeta from "./AgentdMeta.ts"
 import type { AcpUpdates, Asked } from "./AcpUpdates.ts"
 import { CANCELLED_REQUEST, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import type { Decision, RunEvent } from "../Backend.ts"
@@ -18,6 +19,8 @@ type Reply = Decision | undefined
 
 export interface Options {
   readonly updates: AcpUpdates
+  /** True for agentd's own model agent, which gets the reason of a denial with the answer. */
+  readonly isOwn?: boolean
   /** Emits events after all earlier events. */
   readonly tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** Like `tell`, for events of the line that is being handled. */
@@ -85,7 +88,10 @@ export class AcpPermissions {
         yield* notice(`the agent offers no way to ${decision.behavior} this call: it is cancelled`)
         return CANCELLED
       }
-      return { outcome: { outcome: "selected", optionId } }
+      const chosen: RequestPermissionResponse = { outcome: { outcome: "selected", optionId } }
+      if (decision.behavior === "allow" || this.options.isOwn !== true) return chosen
+      const denial: AgentdMeta.Denial = { message: decision.message, interrupt: decision.interrupt === true }
+      return { ...chosen, _meta: { [AgentdMeta.KEY]: denial } }
     }
   )
 

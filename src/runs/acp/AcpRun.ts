@@ -28,15 +28,17 @@ import * as AcpSession from "./AcpSession.ts"
 import { AcpAdoption, type Left } from "./AcpAdoption.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import { AcpEvents, type Events } from "./AcpEvents.ts"
-import { AcpUpdates, type End } from "./AcpUpdates.ts"
+import { AcpUpdates, type End, type KnownUpdates } from "./AcpUpdates.ts"
 import type { SessionCosts } from "./AcpUsage.ts"
 import * as AcpWire from "./AcpWire.ts"
+import * as AgentdMeta from "./AgentdMeta.ts"
 import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
-import type { Line } from "../process/LineSplitter.ts"
+import type { Line } from "../../config/LineSplitter.ts"
 import * as Checkpoint from "../process/Checkpoint.ts"
+import type { ModelUpdates } from "../model/ModelUpdates.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as RunEnd from "../RunEnd.ts"
-import type { Workspace } from "../model/Workspace.ts"
+import type { Workspace } from "../sandbox/Workspace.ts"
 
 export interface Options {
   readonly config: AcpBackend
@@ -45,6 +47,8 @@ export interface Options {
   readonly program: RunProcess.RunProcess
   /** Costs of sessions, as earlier processes reported them. */
   readonly costs: SessionCosts
+  /** Creates the updates of agentd's own model agent; undefined for any other agent. */
+  readonly own?: ((known: KnownUpdates | undefined) => ModelUpdates) | undefined
   readonly content: AcpPrompt.Content
   /** The workspace; undefined if paths cannot be checked. */
   readonly workspace: Workspace | undefined
@@ -65,14 +69,13 @@ const END_GRACE = "2 seconds"
 const MAX_LINE = 16_384
 /** Maximum number of reasons for denials in one turn that are passed to the agent. */
 const MAX_WORDS = 32
-/** How often silence is checked within the silence limit. */
-const LOOKS = 10
 
 /** Result of a command whose output an earlier daemon has already emitted. */
 const DONE = "an earlier agentd ran it"
 
 const CHOICES: ReadonlySet<string> = new Set(["config_option_update", "current_mode_update"])
 const CANCEL: AcpHistory.Note = { say: "cancel" }
+const NONE = { inputTokens: 0, outputTokens: 0 }
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
 
@@ -92,6 +95,7 @@ class AcpRun {
   readonly telling: AcpEvents
   private readonly choosing: AcpChoosing
   private readonly updates: AcpUpdates
+  private readonly own: ModelUpdates | undefined
   private readonly permissions: AcpPermissions
   readonly deeds: AcpClientMethods.AcpClientMethods
   private readonly files: ReturnType<typeof AcpFiles.make> | undefined
@@ -105,6 +109,8 @@ class AcpRun {
   private over = Deferred.makeUnsafe<void>()
   /** The run's outcome, if the run does not end as requested. */
   private verdict: Outcome | undefined
+  /** The outcome of the last turn, if it failed and the agent can take the next one. */
+  private failed: Outcome | undefined
   private quiet = 0
   /** The reasons that users gave for denied calls, until the agent has been told. */
   private readonly words: Array<string> = []
@@ -131,7 +137,8 @@ class AcpRun {
     this.telling = new AcpEvents(queue, wire, options.program, rest?.place)
     const { remark: notice } = this
     const { hear, noted, tell } = this.telling
-    const updates = new AcpUpdates(options.config, rest?.updates)
+    this.own = options.own?.(rest?.updates)
+    const updates = this.own ?? new AcpUpdates(options.config, rest?.updates)
     this.updates = updates
     this.session = rest?.session
     if (rest !== undefined) updates.spending.opens(rest.session, undefined, options.costs)
@@ -140,6 +147,7 @@ class AcpRun {
     this.recall = history === undefined ? undefined : new AcpAdoption(history, updates)
     this.permissions = new AcpPermissions({
       updates,
+      isOwn: this.own !== undefined,
       tell,
       // the call may be held back, so its state must be checked
       hear: (make) =>
@@ -177,7 +185,13 @@ class AcpRun {
     yield* this.telling.aside(() => Checkpoint.again(program, this.session?.sessionId))
     const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
     if (isNew) yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
-    yield* Effect.forkScoped(this.watchSilence)
+    const waits = () => this.recall === undefined && this.updates.active !== undefined && this.permissions.size === 0
+    yield* Effect.forkScoped(
+      AcpLooks.silence(this.options.config, {
+        isQuiet: () => (this.quiet = waits() ? this.quiet + 1 : 0),
+        over: (fault) => (this.updates.isOwn ? this.rested : this.fail(fault))
+      })
+    )
     // if `finish` fails, the queue still ends, so that the reader does not wait forever
     yield* Effect.forkScoped(Effect.ensuring(this.finish(pumps), Queue.end(this.queue)))
     return this.run
@@ -296,9 +310,10 @@ class AcpRun {
     const { agent, choices, model, sessionId } = session
     this.session = session
     this.updates.spending.model = model
-    if (!isFirst) return this.offers
-    this.updates.spending.opens(session, this.options.spec.resume, this.options.costs)
     const { config, program, spec } = this.options
+    if (this.own !== undefined) return isFirst ? [{ _tag: "Started", pid: program.pid, sessionId }] : []
+    if (!isFirst) return this.offers
+    this.updates.spending.opens(session, spec.resume, this.options.costs)
     const text = config.mode === undefined ? AcpChoices.unasked(agent, choices, spec) : undefined
     const notice: ReadonlyArray<RunEvent> = text === undefined ? [] : [{ _tag: "Notice", text }]
     return [{ _tag: "Started", pid: program.pid, sessionId }, ...this.offers, ...notice]
@@ -320,11 +335,11 @@ class AcpRun {
 
   private prompt(turnId: string, prompt: PromptRequest["prompt"]): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const { sessionId } = this.session!
       this.updates.begin(turnId)
+      this.failed = undefined
       this.quiet = 0
       if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
-      const request: PromptRequest = { sessionId, prompt }
+      const request: PromptRequest = { sessionId: this.session!.sessionId, prompt }
       return this.wire.call(
         "session/prompt",
         request,
@@ -337,6 +352,8 @@ class AcpRun {
   /** Handles the answer to a prompt, and ends everything that is still open in its turn. */
   private readonly answered = (answer: AcpWire.Answer): Effect.Effect<void> => {
     const { agent } = this.session!
+    const error = this.own?.hears(answer._tag === "Refused" ? answer.refusal.data : answer.result)
+    if (error !== undefined) return this.failOwn(error)
     if (answer._tag === "Refused") {
       // some agents refuse a prompt when they are asked to cancel it
       if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
@@ -359,13 +376,18 @@ class AcpRun {
     return this.turnEnded({ _tag: reason === "cancelled" ? "Interrupted" : "Completed" }, usage)
   }
 
+  private failOwn({ class: errorType, goesOn, message, outcome, retry }: AgentdMeta.Fault): Effect.Effect<void> {
+    if (goesOn) this.failed = outcome
+    const end: End = { _tag: "Failed", errorType, message, retry }
+    return goesOn ? this.turnEnded(end, NONE) : this.fail({ ...end, outcome }, NONE)
+  }
+
   /**
    * The protocol's answer to a permission request has no field for the user's reason. The agent gets the reason in a
    * further prompt of the same turn, as soon as it accepts one.
    */
   private explain(words: ReadonlyArray<string>, usage: Messages.Spent): Effect.Effect<void> {
-    const { sessionId } = this.session!
-    const request: PromptRequest = { sessionId, prompt: AcpPrompt.refusals(words) }
+    const request: PromptRequest = { sessionId: this.session!.sessionId, prompt: AcpPrompt.refusals(words) }
     this.quiet = 0
     return Effect.andThen(
       this.further(usage),
@@ -504,6 +526,7 @@ class AcpRun {
   readonly serve: AcpWire.Listener["asked"] = (method, params, id) => {
     const unknown = Effect.fail({ code: AcpWire.METHOD_NOT_FOUND, message: `agentd does not know ${method}` })
     if (method === "session/request_permission") return this.permissions.ask(params, id)
+    if (method === AgentdMeta.GOES_ON && this.own !== undefined) return this.own.goesOn(this.telling)
     const does = this.doing(method, params, id)
     return does === undefined
       ? unknown
@@ -545,7 +568,7 @@ class AcpRun {
 
   private readonly answer = (callId: string, decision: Decision): Effect.Effect<void> =>
     Effect.suspend(() => {
-      const waited = this.permissions.answer(callId, decision)
+      const waited = this.permissions.answer(callId, decision) && this.own === undefined
       if (waited && decision.behavior === "deny" && decision.words === true && this.words.length < MAX_WORDS)
         this.words.push(decision.message)
       return waited && decision.behavior === "deny" && decision.interrupt === true ? this.interruptTurn : Effect.void
@@ -588,20 +611,6 @@ class AcpRun {
     return Effect.asVoid(Effect.forkIn(gently, this.scope))
   })
 
-  /** Ends a turn in which the agent is silent for too long, unless a permission request waits for the user. */
-  private readonly watchSilence: Effect.Effect<void> = Effect.suspend(() => {
-    const { silence } = this.options.config
-    const look = Effect.suspend(() => {
-      const waits = this.recall === undefined && this.updates.active !== undefined && this.permissions.size === 0
-      this.quiet = waits ? this.quiet + 1 : 0
-      if (this.quiet <= LOOKS) return Effect.void
-      if (this.updates.isOwn) return this.rested
-      const time = Duration.format(silence)
-      return this.fail(AcpFault.error("silence", `the agent sent nothing for ${time}`, true))
-    })
-    return Effect.forever(Effect.andThen(Effect.sleep(Duration.times(silence, 1 / LOOKS)), look))
-  })
-
   private readonly finish = Effect.fnUntraced(
     { self: this },
     function* (this: AcpRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
@@ -615,7 +624,8 @@ class AcpRun {
       const words = RunEnd.wordsOf(name, status, last)
       const isActive = this.updates.active !== undefined
       if (isActive) yield* this.turnEnded({ _tag: this.cancelled ? "Interrupted" : "Exited" })
-      const end = { status, survived, verdict: this.verdict, isAsked: this.ending, isActive, words }
+      const verdict = this.verdict ?? (this.ending && !isActive ? this.failed : undefined)
+      const end = { status, survived, verdict, isAsked: this.ending, isActive, words }
       const outcome = RunEnd.outcomeOf({ ...end, isUp: this.session !== undefined }, () =>
         AcpFault.ofBirth(last, words, name)
       )
@@ -631,7 +641,10 @@ class AcpRun {
       send: this.send,
       answer: this.answer,
       // The protocol has no message to cancel a single call of the agent.
-      cancelCall: this.terminals.cancel,
+      cancelCall: (callId) =>
+        this.own === undefined
+          ? this.terminals.cancel(callId)
+          : AgentdMeta.cancel(this.wire, this.session?.sessionId, this.own.nameOf(callId)),
       choose: (choice) =>
         Effect.andThen(
           this.choosing.choose(choice),

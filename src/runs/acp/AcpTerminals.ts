@@ -23,7 +23,7 @@ import type { MountRefused } from "../sandbox/Confinement.ts"
 import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import type { Argv } from "../Host.ts"
-import type { Workspace } from "../model/Workspace.ts"
+import type { Workspace } from "../sandbox/Workspace.ts"
 import { services } from "../CapturedServices.ts"
 
 export interface Options extends Mark {

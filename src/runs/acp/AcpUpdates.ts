@@ -26,7 +26,7 @@ import { AcpUsage, type KnownUsage } from "./AcpUsage.ts"
 
 type Call = Messages.ToolCall
 
-interface Open {
+export interface Open {
   /** Ids by which agentd knows the call. More than one if the agent asks again for the same call. */
   readonly ids: Array<string>
   /** The call's first title, which names the tool. Later titles describe what the call does. */
@@ -64,7 +64,7 @@ export interface Unasked {
   readonly isOver: boolean
 }
 
-interface Turn {
+export interface Turn {
   readonly turnId: string
   /** True if the agent began the turn by itself. */
   readonly isOwn: boolean
@@ -214,7 +214,7 @@ const commandsOf = (update: unknown): ReadonlyArray<RunEvent> => {
 }
 
 export class AcpUpdates {
-  private turn: Turn | undefined = undefined
+  protected turn: Turn | undefined = undefined
   /** For each request id: the agent's id of the call that asked, or agentd's id of the deed. */
   private readonly requests = new Map<string, string>()
   /** How often the agent has used each id. The newest id is last. */
@@ -478,7 +478,7 @@ export class AcpUpdates {
     return count === 1 ? id : `${id}#${count}`
   }
 
-  private callEvent(id: string, open: Open): RunEvent {
+  protected callEvent(id: string, open: Open): RunEvent {
     const { known, title } = open
     open.shown = argumentsOf(known)
     const tool = toolOf(known, title)
@@ -492,7 +492,7 @@ export class AcpUpdates {
     return [this.callEvent(open.ids.at(-1)!, open)]
   }
 
-  private start(open: Open): ReadonlyArray<RunEvent> {
+  protected start(open: Open): ReadonlyArray<RunEvent> {
     if (open.started) return []
     open.started = true
     return [{ _tag: "ToolStarted", callId: open.ids.at(-1)! }]
@@ -510,7 +510,7 @@ export class AcpUpdates {
     return [{ _tag: "ToolProgress", callId: open.ids.at(-1)!, stream, chunk: chunk.slice(-MAX_CHUNK) }]
   }
 
-  private statusOf(turn: Turn, open: Open, told: ToolStatus): ToolStatus {
+  protected statusOf(turn: Turn, open: Open, told: ToolStatus): ToolStatus {
     if (open.denied) return "denied"
     return turn.cancelled ? "cancelled" : told
   }
@@ -551,7 +551,7 @@ export class AcpUpdates {
     open.started = false
   }
 
-  private question(open: Open): ReadonlyArray<RunEvent> {
+  protected question(open: Open): ReadonlyArray<RunEvent> {
     open.asks = false
     const callId = open.ids.at(-1)!
     // leaving plan mode means that the plan is carried out, which the user must decide

@@ -11,7 +11,7 @@
  */
 import { Deferred, Effect, Queue, type Scope } from "effect"
 import { isReadonlyObject as isObject } from "effect/Predicate"
-import { CONTINUED, type Line } from "../process/LineSplitter.ts"
+import { CONTINUED, type Line } from "../../config/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
 /** An error with which agentd or the agent rejected a request. */

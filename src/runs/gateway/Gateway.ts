@@ -84,6 +84,9 @@ const PATHS =
 
 const NO_TOKENS: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 
+/** Header of an answer that the gateway itself gives because it could not reach the provider. */
+export const UNREACHABLE = "agentd-unreachable"
+
 /** Path that a run's forwarder requests to keep the route open. The response ends only when the connection closes. */
 export const HOLD = "/agentd/hold"
 
@@ -210,7 +213,9 @@ const pass = (of: Passing, request: http.IncomingMessage, response: http.ServerR
   const failed = ({ message }: Error) => {
     if (response.headersSent) return void response.destroy()
     if (!response.destroyed) ends(`could not be reached: ${message}`)
-    response.writeHead(502, { "content-type": "text/plain" }).end(`the provider could not be reached: ${message}\n`)
+    response
+      .writeHead(502, { "content-type": "text/plain", [UNREACHABLE]: "1" })
+      .end(`the provider could not be reached: ${message}\n`)
   }
 
   /**

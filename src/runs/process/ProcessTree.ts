@@ -335,13 +335,22 @@ const endings = (
   }
 }
 
-/** Returns the run of this store whose mark the environment contains. */
+/**
+ * Returns the run of this store whose mark the environment contains. A program of a run can mark its own parts, with
+ * the run's id, "+" and a name of its own.
+ */
 export const runIn = (environment: ReadonlyArray<string>, store: string): string | undefined =>
   environment.includes(`AGENTD_STORE=${store}`)
-    ? environment.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
+    ? environment
+        .find((entry) => entry.startsWith("AGENTD_RUN="))
+        ?.slice("AGENTD_RUN=".length)
+        .split("+")[0]
     : undefined
 
-const entries = (mark: Mark) => Object.entries(environmentOf(mark)).map(([name, value]) => `${name}=${value}`)
+/** Whether an environment contains the mark, or the mark of a part of the run. */
+const isMarked = (environment: ReadonlyArray<string>, { runId, store }: Mark): boolean =>
+  environment.includes(`AGENTD_STORE=${store}`) &&
+  environment.some((entry) => entry === `AGENTD_RUN=${runId}` || entry.startsWith(`AGENTD_RUN=${runId}+`))
 
 /** How many processes are read at the same time. Each read is a few short waits on the thread pool. */
 const READERS = 8
@@ -349,7 +358,6 @@ const READERS = 8
 /** Creates the service for systems on which all processes can be listed. */
 const over = ({ environment, isAlive, process, self, signal, since, snapshot }: Machine): ProcessTree["Service"] => {
   const search = Effect.fnUntraced(function* (table: ReadonlyArray<Process>, quarry: Quarry) {
-    const marks = entries(quarry)
     const { root, seen, starter } = quarry
     const known = table.filter(({ pid, start }) => seen?.get(pid) === start).map(({ pid }) => pid)
     const kin = membersOf(table, known, self, root)
@@ -362,7 +370,7 @@ const over = ({ environment, isAlive, process, self, signal, since, snapshot }: 
       (root === undefined || (one.start >= root.start && !isOther(one, processOf, root, [self, starter])))
     const marked = yield* Effect.filter(
       table.filter(mayBe),
-      ({ pid }) => Effect.map(environment(pid), (env) => marks.every((mark) => env.includes(mark))),
+      ({ pid }) => Effect.map(environment(pid), (env) => isMarked(env, quarry)),
       { concurrency: READERS }
     )
     return marked.length === 0 ? kin : membersOf(table, [...known, ...marked.map(({ pid }) => pid)], self, root)

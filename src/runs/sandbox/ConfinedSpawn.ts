@@ -60,7 +60,13 @@ export interface EnclosureOptions {
   readonly files?: ReadonlyArray<string> | undefined
   /** True if the keeper can hold the run's main program. */
   readonly keeps?: boolean
+  /** True for a program that reaches its model by the gateway's socket, so that it never has the key. */
+  readonly hidesKey?: boolean
 }
+
+/** The variable with the path of the gateway's socket, or else the one with the key, for such a program. */
+export const MODEL_SOCKET = "AGENTD_MODEL_SOCKET"
+export const MODEL_KEY = "AGENTD_MODEL_KEY"
 
 /** Returns the command of a run and the options for its confinement, for a program that survives daemon restarts. */
 export const outlined = (config: AcpBackend, host: Host, spec: RunSpec) => {
@@ -345,6 +351,15 @@ const counted = Effect.fnUntraced(function* (options: EnclosureOptions, provider
   return enclosure
 })
 
+/** Prepares a run that is not confined, but whose key the gateway adds. If there is no gateway, the run has the key. */
+const keyless = Effect.fnUntraced(function* (options: EnclosureOptions, provider: Provider) {
+  const { env, ...others } = unconfined(options)
+  if (options.host.gateway === undefined || Option.isNone(yield* Effect.serviceOption(Gateway)))
+    return { ...others, env: { ...env, [MODEL_KEY]: yield* keyOf(provider, options) } }
+  const { sockets } = yield* exitOf(provider, options, false)
+  return { ...others, env: { ...env, [MODEL_SOCKET]: path.join(sockets, SOCKET) } }
+})
+
 interface Quarters {
   readonly options: EnclosureOptions
   readonly wrap: Exclude<Mechanism, { kind: "none" }>["wrap"]
@@ -527,6 +542,7 @@ export const make = Effect.fnUntraced(function* (
   const planned = yield* plan(options, yield* mechanismOf(config))
   if (planned._tag === "Free") {
     if (planned.why !== undefined) yield* Effect.logWarning(`${spec.agent} runs unconfined: ${planned.why}`)
+    if (options.hidesKey === true && options.provider !== undefined) return yield* keyless(options, options.provider)
     return config.metering === "gateway" && options.provider !== undefined
       ? yield* counted(options, options.provider)
       : unconfined(options)

@@ -19,7 +19,7 @@ import { attempt } from "../../config/Attempt.ts"
 import { within } from "./PathContainment.ts"
 import * as GitFolders from "../GitFolders.ts"
 import type { Environment } from "../process/ChildProcess.ts"
-import { PROTECTED } from "../model/Workspace.ts"
+import { PROTECTED } from "../sandbox/Workspace.ts"
 
 export interface Rules {
   /** Real path of the workspace. */

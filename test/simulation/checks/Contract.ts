@@ -214,6 +214,7 @@ export class Contract implements Check {
       case "Reached":
       case "Windows":
       case "Passed":
+      case "GoesOn":
         return
       default:
         return this.called(book, event)

@@ -3,7 +3,7 @@
  * through agentd: texts are read and written; a path outside is refused.
  */
 import { Effect } from "effect"
-import type { open, Workspace } from "../../../src/runs/model/Workspace.ts"
+import type { open, Workspace } from "../../../src/runs/sandbox/Workspace.ts"
 import { FileFailed, WorkspaceViolation } from "../../../src/runs/sandbox/PathContainment.ts"
 import type { Files } from "./Files.ts"
 

@@ -4,9 +4,9 @@
  */
 import { Duration, Effect, FileSystem, Schema, Stream } from "effect"
 import type { Backend, Run, RunEvent, RunSpec, TurnInput } from "../../../src/runs/Backend.ts"
-import * as ModelBackend from "../../../src/runs/model/ModelBackend.ts"
-import { ModelHttp } from "../../../src/runs/model/ModelHttp.ts"
-import { define, type Tool, type ToolContext, type ToolOutcome } from "../../../src/runs/model/Tool.ts"
+import * as ModelBackend from "../../../src/model-agent/ModelEngine.ts"
+import { ModelHttp } from "../../../src/model-agent/ModelHttp.ts"
+import { define, type Tool, type ToolContext, type ToolOutcome } from "../../../src/model-agent/Tool.ts"
 import type { Host } from "../../../src/runs/Host.ts"
 import type { ModelBackend as ModelConfig } from "../../../src/config/BackendConfig.ts"
 import { Chance } from "../Chance.ts"

@@ -1,15 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { assembly, bodyOf, urlOf } from "../../../src/runs/model/AnthropicProvider.ts"
-import { repair } from "../../../src/runs/model/ModelHistory.ts"
+import { assembly, bodyOf, urlOf } from "../../../src/model-agent/AnthropicProvider.ts"
+import { repair } from "../../../src/model-agent/ModelHistory.ts"
 import {
   Message,
   type ModelRequest,
   type Part,
   ProviderError,
   type ProviderEvent
-} from "../../../src/runs/model/Provider.ts"
-import type { Account } from "../../../src/runs/model/ProviderFault.ts"
+} from "../../../src/model-agent/Provider.ts"
+import type { Account } from "../../../src/model-agent/ProviderFault.ts"
 
 const account: Account = { key: "k", keySource: "K", baseUrl: "https://api.example.org", model: "m" }
 const request = (messages: ReadonlyArray<Message>): ModelRequest => ({

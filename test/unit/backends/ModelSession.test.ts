@@ -2,9 +2,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { callsIn, LOST, repair, unanswered } from "../../../src/runs/model/ModelHistory.ts"
-import * as ModelSession from "../../../src/runs/model/ModelSession.ts"
-import { Message } from "../../../src/runs/model/Provider.ts"
+import { callsIn, LOST, repair, unanswered } from "../../../src/model-agent/ModelHistory.ts"
+import * as ModelSession from "../../../src/model-agent/ModelSession.ts"
+import { Message } from "../../../src/model-agent/Provider.ts"
 import { folder, layer as files } from "../../world/backends/ModelStand.ts"
 
 const user = (text: string): Message => ({ role: "user", text })

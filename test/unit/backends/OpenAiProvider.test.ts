@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { assembly, BASE_URL, bodyOf, urlOf } from "../../../src/runs/model/OpenAiProvider.ts"
-import { ProviderError, type ProviderEvent } from "../../../src/runs/model/Provider.ts"
-import type { Account } from "../../../src/runs/model/ProviderFault.ts"
+import { assembly, BASE_URL, bodyOf, urlOf } from "../../../src/model-agent/OpenAiProvider.ts"
+import { ProviderError, type ProviderEvent } from "../../../src/model-agent/Provider.ts"
+import type { Account } from "../../../src/model-agent/ProviderFault.ts"
 
 const account: Account = { key: "k", keySource: "K", baseUrl: "https://api.example.org", model: "m" }
 const request = { system: "s", messages: [], tools: [], maxOutputTokens: 10 }

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Account, fault, refusal, retryAfter, saidIn } from "../../../src/runs/model/ProviderFault.ts"
+import { type Account, fault, refusal, retryAfter, saidIn } from "../../../src/model-agent/ProviderFault.ts"
 
 const account: Account = {
   key: "sk-secret-0123456789",

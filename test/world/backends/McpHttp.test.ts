@@ -3,13 +3,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, type FileSystem, Fiber, Layer, type Scope } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import * as fs from "node:fs"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import type { RunEvent } from "../../../src/runs/Backend.ts"
-import * as McpTokens from "../../../src/runs/model/McpTokens.ts"
-import * as McpConnection from "../../../src/runs/model/McpConnection.ts"
-import * as McpHttp from "../../../src/runs/model/McpHttp.ts"
-import * as McpTools from "../../../src/runs/model/McpTools.ts"
-import { ModelHttp } from "../../../src/runs/model/ModelHttp.ts"
-import * as OAuth from "../../../src/runs/model/OAuth.ts"
+import * as McpTokens from "../../../src/model-agent/McpTokens.ts"
+import * as McpConnection from "../../../src/model-agent/McpConnection.ts"
+import * as McpHttp from "../../../src/model-agent/McpHttp.ts"
+import * as McpTools from "../../../src/model-agent/McpTools.ts"
+import { ModelHttp } from "../../../src/model-agent/ModelHttp.ts"
+import * as OAuth from "../../../src/model-agent/OAuth.ts"
 import type { ProcessTree } from "../../../src/runs/process/ProcessTree.ts"
 import type { Reaper } from "../../../src/runs/process/Reaper.ts"
 import { layer, until } from "../../support/backend-run.ts"
@@ -245,6 +247,23 @@ describe("a remote server that wants a login", () => {
       assert.strictEqual(stand.seen.filter(({ path }) => path === "/token").length, 1)
       assert.strictEqual((yield* McpTokens.read(logins, stand.url))?.accessToken, "access-2-secret")
       assert.deepStrictEqual(said, [])
+    })
+  )
+
+  live(
+    "one that another process renews is not renewed a second time",
+    Effect.gen(function* () {
+      const { grant, logins, stand } = yield* setup({ login: true })
+      yield* grant()
+      const theirs = new DatabaseSync(join(logins, "lock.db"))
+      theirs.exec("BEGIN EXCLUSIVE")
+      const client = Context.get(yield* Layer.build(yield* ModelHttp), HttpClient.HttpClient)
+      const ours = yield* Effect.forkChild(McpTokens.token(client, logins, stand.url, "access-0-secret"))
+      yield* Effect.sleep("200 millis")
+      yield* grant({ accessToken: "access-theirs-secret", refreshToken: "refresh-theirs-secret" })
+      theirs.close()
+      assert.strictEqual(yield* Fiber.join(ours), "access-theirs-secret")
+      assert.strictEqual(stand.seen.filter(({ path }) => path === "/token").length, 0)
     })
   )
 

@@ -2,9 +2,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, FileSystem, Schema, Scope, Stream } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { endOf } from "../../../src/runs/model/ModelOutcome.ts"
-import { ProviderError } from "../../../src/runs/model/Provider.ts"
-import { define } from "../../../src/runs/model/Tool.ts"
+import { endOf } from "../../../src/model-agent/ModelOutcome.ts"
+import { ProviderError } from "../../../src/model-agent/Provider.ts"
+import { define } from "../../../src/model-agent/Tool.ts"
 import * as Stand from "./ModelStand.ts"
 
 const { call, done, only, tags, textOf, tool, whole } = Stand
@@ -64,7 +64,10 @@ describe.each(Stand.dialects)("%s", (dialect) => {
           batches.push(tags(events))
           return Effect.forEach(
             events,
-            (event) => Effect.andThen(Stand.allow(event, run), Stand.endAfterTurn(event, run)),
+            (event) =>
+              event._tag === "GoesOn"
+                ? event.go
+                : Effect.andThen(Stand.allow(event, run), Stand.endAfterTurn(event, run)),
             { discard: true }
           )
         })

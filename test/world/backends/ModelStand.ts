@@ -11,8 +11,8 @@ import type { AddressInfo } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import type { Run, RunEvent, RunSpec } from "../../../src/runs/Backend.ts"
-import * as ModelBackend from "../../../src/runs/model/ModelBackend.ts"
-import type { Tool, ToolOutcome } from "../../../src/runs/model/Tool.ts"
+import * as ModelBackend from "../../../src/model-agent/ModelEngine.ts"
+import type { Tool, ToolOutcome } from "../../../src/model-agent/Tool.ts"
 import { ModelBackend as ModelConfig } from "../../../src/config/BackendConfig.ts"
 
 export type Dialect = "anthropic" | "openai"
@@ -271,6 +271,7 @@ export const watch = (run: Run, ...reactions: ReadonlyArray<React>) =>
   Effect.gen(function* () {
     const all: Array<RunEvent> = []
     yield* Stream.runForEach(run.events, (event) => {
+      if (event._tag === "GoesOn") return event.go
       all.push(event)
       return Effect.orDie(Effect.forEach(reactions, (react) => react(event, run), { discard: true }))
     })

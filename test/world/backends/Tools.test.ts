@@ -7,7 +7,7 @@ import { broken } from "../../support/ToolDialect.ts"
 import * as fs from "node:fs"
 import { join } from "node:path"
 import { Sandbox } from "../../../src/runs/sandbox/Sandbox.ts"
-import * as Tools from "../../../src/runs/model/Tools.ts"
+import * as Tools from "../../../src/model-agent/Tools.ts"
 import { call, config, held, sandboxOf, SECRET, services, yard } from "../../support/toolbox.ts"
 
 const SERVER = join(import.meta.dirname, "../../fixtures/mcp-server.mjs")

@@ -10,7 +10,7 @@ import * as net from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import type { FileFailed, WorkspaceError } from "../../../src/runs/sandbox/PathContainment.ts"
-import * as Workspace from "../../../src/runs/model/Workspace.ts"
+import * as Workspace from "../../../src/runs/sandbox/Workspace.ts"
 
 const MAX = { maxBytes: 100_000 }
 const SECRET = "the secret outside"

@@ -1,6 +1,7 @@
 /** Each budget with each backend that runs a program: it ends with the request that spends it, and one more at most. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
+import * as ModelStand from "../backends/ModelStand.ts"
 import * as Stage from "../../support/Stage.ts"
 import type { Step } from "../../support/Told.ts"
 import { long } from "../../support/Long.ts"
@@ -72,4 +73,29 @@ describe("by how much a budget is overshot", () => {
       assert.isAtMost(usd, 0.0005 + 2 * 0.000_225)
     }).pipe(Effect.scoped)
   )
+})
+
+describe("a model agent in mid-turn", () => {
+  const calls: { readonly [name: string]: object } = {
+    "a call that is allowed": { id: "c", name: "list", arguments: "{}" },
+    "a call that is wrong, so that nobody is asked": { id: "c", name: "none", arguments: "{}" }
+  }
+  for (const [name, call] of Object.entries(calls))
+    it.live(`makes no request after the one that spends its budget: ${name}`, () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage.make
+        const stand = yield* ModelStand.provider("anthropic", () => ({
+          text: ["on"],
+          calls: [call as never],
+          tokens: LIMIT
+        }))
+        const agent = stage.agent("model", { budget: { tokens: LIMIT }, backend: { baseUrl: stand.url } })
+        const project = stage.home({ agents: { ann: agent } })
+        yield* stage.up
+        yield* project.register
+        yield* project.send("ann", "go on for ever")
+        yield* project.row("ann", "has stopped", ({ state }) => state === "Stopped")
+        assert.lengthOf(stand.asked, 1)
+      }).pipe(Effect.scoped)
+    )
 })

@@ -141,9 +141,9 @@ const filesOf = (at: string): ReadonlyArray<readonly [name: string, bytes: numbe
 
 /**
  * Of all files, without Node. One that grows beyond is looked at: what came in, and who needs it? The last to come in
- * was the official client of MCP servers with its schemas, 0.4 MB, for the model agent.
+ * were the official client of MCP servers with its schemas, 0.4 MB, and ACP's own library, 0.3 MB, for the model agent.
  */
-const LARGEST = 5.75 * 1024 * 1024
+const LARGEST = 6 * 1024 * 1024
 
 let tarball = ""
 if (lacks.length === 0)
@@ -168,7 +168,7 @@ describe.skipIf(lacks.length > 0)("the package", () => {
     // the backends introduce themselves to agents, and know nothing of agentd
     assert.deepStrictEqual(
       said.map(([name]) => name),
-      ["api/rpc/Version.ts"]
+      ["config/Version.ts"]
     )
   })
 
