@@ -29,8 +29,14 @@ export const outcomeOf = <A>(end: End, birth: () => A): Outcome | A => {
   return !isActive && status.code === 0 ? { _tag: "Success" } : { _tag: "Error", detail: words }
 }
 
+const howOf = ({ code, signal }: ExitStatus): string => {
+  if (signal !== null) return `was killed by ${signal}`
+  // the keeper died before the program, so nobody saw its status
+  return code === null ? "ended, and it is not known how" : `ended with exit code ${code}`
+}
+
 /** Describes how a program ended. `said`: its last line of standard error. */
-export const wordsOf = (name: string, { code, signal }: ExitStatus, said: string): string => {
-  const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`
+export const wordsOf = (name: string, status: ExitStatus, said: string): string => {
+  const how = howOf(status)
   return `${name} ${how}${said === "" ? "" : `: ${said}`}`
 }

@@ -619,7 +619,7 @@ class AcpRun {
       const survived = yield* RunProcess.survival(program)
       yield* Scope.close(this.inner, Exit.void)
       yield* Fiber.awaitAll(pumps)
-      const name = this.options.config.argv[0] ?? ""
+      const name = this.own === undefined ? (this.options.config.argv[0] ?? "") : "the model agent"
       const last = AcpFault.oneLine(this.said)
       const words = RunEnd.wordsOf(name, status, last)
       const isActive = this.updates.active !== undefined

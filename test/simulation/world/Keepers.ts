@@ -95,8 +95,6 @@ class Wire extends EventEmitter {
     this.isTouched = () => world.touch("event: before")
   }
 
-  setEncoding(): void {}
-
   write(line: string): void {
     const { keeper } = this
     this.toKeeper(() => keeper?.hears(this, JSON.parse(line) as Order & { readonly id: number }))
@@ -105,7 +103,7 @@ class Wire extends EventEmitter {
   /** Words of the keeper. */
   says(message: Reply | Tale): void {
     this.toDaemon(() => {
-      if (!this.destroyed && this.isTouched()) this.emit("data", `${JSON.stringify(message)}\n`)
+      if (!this.destroyed && this.isTouched()) this.emit("data", Buffer.from(`${JSON.stringify(message)}\n`))
     })
   }
 

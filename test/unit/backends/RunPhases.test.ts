@@ -71,6 +71,12 @@ describe("RunEnd", () => {
     assert.strictEqual(of({ isUp: false, isActive: true }), "birth")
   })
 
+  it("words say how the program ended, and no more than is known", () => {
+    assert.strictEqual(RunEnd.wordsOf("it", { code: 3, signal: null }, "why"), "it ended with exit code 3: why")
+    assert.strictEqual(RunEnd.wordsOf("it", { code: null, signal: "SIGKILL" }, ""), "it was killed by SIGKILL")
+    assert.strictEqual(RunEnd.wordsOf("it", { code: null, signal: null }, ""), "it ended, and it is not known how")
+  })
+
   it("a fault and a process that cannot be ended come before the status", () => {
     const verdict = { _tag: "Uncounted", reason: "quota" } as const
     const survived = { _tag: "Error", detail: "a process survived" } as const
