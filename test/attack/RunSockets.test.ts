@@ -55,8 +55,21 @@ const request = (id: number, tag: string, payload: unknown) => ({
 
 class Shop extends Context.Service<Shop, Stage.Project>()("test/Shop") {}
 
+const rpc = (id: number | undefined, method: string, params?: object) =>
+  `'${JSON.stringify({ jsonrpc: "2.0", ...(id === undefined ? {} : { id }), method, params })}'`
+
+const FRAMES = [
+  rpc(1, "initialize", {
+    protocolVersion: "2025-06-18",
+    capabilities: {},
+    clientInfo: { name: "sh", version: "1" }
+  }),
+  rpc(undefined, "notifications/initialized"),
+  rpc(2, "tools/call", { name: "ask_person", arguments: { question: "asked by a command" } })
+].join(" ")
+
 /** A server's client in a shell: asks by agentd mcp, as it was given to the run. */
-const ASK = `printf '%s\\n' '${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: "2025-06-18" } })}' '${JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "ask_person", arguments: { question: "asked by a command" } } })}' | "${process.execPath}" "${PROGRAM}" mcp; echo "$AGENTD_SOCKET" > socket; sleep 300`
+const ASK = `printf '%s\\n' ${FRAMES} | "${process.execPath}" "${PROGRAM}" mcp; echo "$AGENTD_SOCKET" > socket; sleep 300`
 
 const stage = Effect.gen(function* () {
   const stage = yield* Stage.make
