@@ -39,7 +39,13 @@ const session = Effect.fnUntraced(function* (box: Sandbox.Sandbox, cwd = box.pro
       text: result?.content?.[0]?.text ?? "",
       isError: result?.isError
     }))
-  return { ask, tool }
+  const hello = yield* ask("initialize", {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "assistant", version: "1" }
+  })
+  child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })}\n`)
+  return { hello, ask, tool }
 })
 
 describe("agentd mcp for a person's assistant", () => {
@@ -51,8 +57,7 @@ describe("agentd mcp for a person's assistant", () => {
         agents: { builder: command("cat > got; sleep 0.3; echo 'All 12 tests pass.'"), sleeper: command("sleep 300") }
       })
       yield* box.up()
-      const { ask, tool } = yield* session(box)
-      const hello = yield* ask("initialize", { protocolVersion: "2025-11-25", capabilities: {} })
+      const { ask, hello, tool } = yield* session(box)
       assert.include(hello.result?.instructions ?? "", "You cannot approve anything")
       const names = (yield* ask("tools/list")).result?.tools?.map(({ name }) => name) ?? []
       assert.includeMembers(names, [
