@@ -239,6 +239,8 @@ const work = Effect.gen(function* () {
   )
 
   title("One agent works, one crashes twice and recovers, one fails permanently")
+  // two messages that wait at the same time are one prompt
+  yield* agent("builder", idle)
   yield* agentd("send", "builder", "Write the second page.")
   yield* agent("builder", idle)
   const pages = git("rev-list", "--count", "main..agentd/builder")
