@@ -39,6 +39,7 @@ import {
   began,
   costsOf,
   empty,
+  intoTurn,
   nothing,
   present,
   renewed,
@@ -172,8 +173,21 @@ class BudgetTable implements Allowances {
     }
   }
 
-  /** The limits that apply to an agent, and what is spent of each. `extra`: spending that was not reported yet. */
-  private reachesOf(who: Address, extra: Sum = nothing): ReadonlyArray<Reach> {
+  /** The spending of an agent since its last start that was not reported yet. */
+  private unreported({ agent, conversation }: Address, spent: { readonly tokens: number; readonly usd: number }): Sum {
+    const { total } = this.known.get(conversation)?.spending.agents.get(agent) ?? empty
+    return {
+      ...nothing,
+      tokens: Math.max(0, spent.tokens - total.tokens),
+      usd: Math.max(0, spent.usd - total.usd)
+    }
+  }
+
+  /**
+   * The limits that apply to an agent, and what is spent of each. `extra`: spending that was not reported yet. `turnId`:
+   * the turn to which it belongs; if omitted, no limit of a turn includes it.
+   */
+  private reachesOf(who: Address, extra: Sum = nothing, turnId?: string): ReadonlyArray<Reach> {
     const spender = this.spenders.get(keyOf(who))
     const known = this.known.get(who.conversation)
     if (spender === undefined || known === undefined) return []
@@ -181,7 +195,8 @@ class BudgetTable implements Allowances {
     const day = Calendar.dayOf(now)
     const { agent, project } = spender.limits()
     const own = known.spending.agents.get(who.agent) ?? empty
-    const withTurn = (account: Account): Account => spent({ ...account, turn: own.turn }, day, extra)
+    const turn = turnId === undefined ? own.turn : intoTurn(own.turn, turnId, extra)
+    const withTurn = (account: Account): Account => spent({ ...account, turn }, day, extra)
     return [
       ...reaches("agent", agent, withTurn(own), now),
       ...reaches("project", project, withTurn(known.spending.project), now),
@@ -197,18 +212,15 @@ class BudgetTable implements Allowances {
       this.waiting.set(keyOf(who), wake)
       return "unread"
     }
-    const { total } = known.spending.agents.get(who.agent) ?? empty
-    const extra: Sum = {
-      ...nothing,
-      tokens: Math.max(0, spent.tokens - total.tokens),
-      usd: Math.max(0, spent.usd - total.usd)
-    }
-    const reached = this.reachesOf(who, extra).find((reach) => bars(reach) && isSpent(reach))
+    const reached = this.reachesOf(who, this.unreported(who, spent)).find((reach) => bars(reach) && isSpent(reach))
     if (reached === undefined) return undefined
     this.waiting.set(keyOf(who), wake)
     if (reached.until !== null) this.look(reached.until - this.now)
     return reached
   }
+
+  readonly endsTurn: Allowances["endsTurn"] = (who, spent, turnId) =>
+    this.reachesOf(who, this.unreported(who, spent), turnId).some(isSpent)
 
   /** Wakes the waiting agents after `ms` milliseconds, or sooner. */
   private look(ms: number): void {

@@ -110,7 +110,8 @@ export const spent = (account: Account, day: string, more: Sum): Account => ({
   month: into(account.month, day, Calendar.monthOf(day), more)
 })
 
-const intoTurn = ({ label, sum }: Of, turn: string, more: Sum): Of =>
+/** Adds to the sum of a turn. If another turn has begun since, its sum is only what is added. */
+export const intoTurn = ({ label, sum }: Of, turn: string, more: Sum): Of =>
   label === turn ? { label, sum: add(sum, more) } : { label: turn, sum: more }
 
 /** Costs of earlier turns. If a new turn has begun, the cost of the previous one is added. */

@@ -314,7 +314,10 @@ export const MODEL_TOOLS = ["shell", "read", "write", "edit", "list", "search"] 
 export const KEY_ENV = { anthropic: APIS.anthropic.key, openai: APIS.openai.key } as const
 
 export const ModelBackend = Schema.Struct({
-  type: described(Schema.Literal("model"), "A model behind an API; agentd itself runs the turns and the tools."),
+  type: described(
+    Schema.Literal("model"),
+    "A model behind an API; agentd's own model agent, a program, runs the turns and the tools."
+  ),
   provider: described(
     Schema.Literals(["anthropic", "openai"]),
     "Which API to use: Anthropic Messages, or chat completions, which OpenAI and many others offer."

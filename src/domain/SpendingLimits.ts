@@ -100,6 +100,8 @@ export interface Allowances {
     spent: { readonly tokens: number; readonly usd: number },
     wake: () => void
   ) => Reach | "unread" | undefined
+  /** True if a limit is reached that ends this turn of the agent. `spent`: as for `admits`. */
+  readonly endsTurn: (who: Address, spent: { readonly tokens: number; readonly usd: number }, turnId: string) => boolean
   /** Records spending. Call it only after the rune `agent.usage` is durable. */
   readonly used: (who: Address, usage: Usage, ref: RuneRef) => Effect.Effect<void>
   /** Records that the agent was started again: its total spending restarts at zero. */
@@ -125,6 +127,7 @@ export const unlimited: Allowances = {
   machine: {},
   join: () => Effect.void,
   admits: () => undefined,
+  endsTurn: () => false,
   used: () => Effect.void,
   began: () => Effect.void,
   renewed: () => Effect.void,

@@ -15,6 +15,8 @@ export interface AgentAllowance {
    * again.
    */
   readonly admits: (spent: Budget.Spent, wake: () => void) => Reach | "unread" | undefined
+  /** True if a limit is reached that ends this turn. */
+  readonly endsTurn: (spent: Budget.Spent, turnId: string) => boolean
   readonly used: (usage: Usage, ref: RuneRef) => Effect.Effect<void>
   readonly began: (ref: RuneRef) => Effect.Effect<void>
   readonly standing: () => Standing
@@ -22,6 +24,7 @@ export interface AgentAllowance {
 
 export const make = (allowances: Allowances, who: Address): AgentAllowance => ({
   admits: (spent, wake) => allowances.admits(who, spent, wake),
+  endsTurn: (spent, turnId) => allowances.endsTurn(who, spent, turnId),
   used: (usage, ref) => allowances.used(who, usage, ref),
   began: (ref) => allowances.began(who, ref),
   standing: () => allowances.standing(who)

@@ -134,6 +134,7 @@ export class AgentScope {
     const redact = yield* Redact
     const adopted = new AgentLatch(false)
     const actors = () => ({
+      life: actor<LifeState, Messages.LifeMessage>(lifeName(agent)),
       tools: actor<ToolsState.ToolsState, Messages.ToolsMessage>(toolsName(agent)),
       turn: actor<TurnState, Messages.TurnMessage>(turnName(agent)),
       worker: actor<WorkerState, Messages.WorkerMessage>(workerName(agent))

@@ -8,7 +8,6 @@
 import { Clock, Duration, Effect } from "effect"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 import { ActorStopped } from "../../core/event-actor/ActorError.ts"
-import type { ActorHandle } from "../../core/event-actor/ActorHandle.ts"
 import type { Place, Run, RunEvent } from "../../runs/Backend.ts"
 import type { Outcome } from "../../runs/Outcome.ts"
 import type { EventLog } from "../../core/event-log/EventLog.ts"
@@ -17,7 +16,7 @@ import type { RuneDraft } from "../../core/event-log/Rune.ts"
 import type { ApprovalPolicy } from "../../config/AgentConfig.ts"
 import { limitIn } from "../../config/Span.ts"
 import type { AgentEnvironment } from "../actors/AgentEnvironment.ts"
-import { isActive, turnName, type TurnState, type WorkerState, workerName } from "../machines/AgentStates.ts"
+import { isActive, turnName, workerName } from "../machines/AgentStates.ts"
 import * as Approval from "../actors/Approval.ts"
 import * as Budget from "../machines/Budget.ts"
 import * as LogExcerpt from "./LogExcerpt.ts"
@@ -26,11 +25,11 @@ import { GatewayUsage, RENEWED } from "./GatewayUsage.ts"
 import * as GoesOn from "./GoesOn.ts"
 import type { KnownRun, LiveRun } from "./LiveRun.ts"
 import { answerAgain, recall, type Recalling } from "./RunAdoption.ts"
+import type { RunActors } from "./RunActors.ts"
 import type { RunRequest, RunSink } from "./RunSupervisor.ts"
 import { type KnownWords, MAX_ANSWER, MAX_LINES, RunTextLog } from "./RunTextLog.ts"
 import { type KnownUsage, UsageMeter } from "./UsageMeter.ts"
 import type * as Messages from "../machines/AgentMessages.ts"
-import type { ToolsState } from "../machines/ToolsState.ts"
 import { hashOfInput, type Unhashed, type WaitingInput } from "./WaitingInputs.ts"
 import * as NoAnswer from "./NoAnswer.ts"
 import { MAX_INPUT } from "../../domain/CallHash.ts"
@@ -48,12 +47,6 @@ interface Known {
   readonly run: KnownRun
   readonly usage: KnownUsage
   readonly words: KnownWords
-}
-
-export interface RunActors {
-  readonly tools: ActorHandle<ToolsState, Messages.ToolsMessage>
-  readonly worker: ActorHandle<WorkerState, Messages.WorkerMessage>
-  readonly turn: ActorHandle<TurnState, Messages.TurnMessage>
 }
 
 export interface Surroundings {
@@ -272,7 +265,7 @@ export class RunEvents implements RunSink {
       case "Usage":
         return Effect.map(Clock.currentTimeMillis, (now) => this.meter.take(event, now))
       case "GoesOn":
-        return Effect.andThen(this.paid, GoesOn.decide(event, this.actors(), this.live.turnId))
+        return Effect.andThen(this.paid, GoesOn.decide(event, this.actors(), this.setting.allowance, this.live.turnId))
       case "Passed":
         return this.live.recalling ? Effect.sync(() => this.sums.wait(event)) : this.passed(event)
       case "Windows":

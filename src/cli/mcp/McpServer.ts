@@ -3,8 +3,8 @@
  * from the revision of 2024 to that of 2026, is done by Effect's McpServer.
  *
  * Guarantees: a rejected call gets a result with a remedy, and the server continues. A call that the client cancels is
- * interrupted. The number of calls in progress is limited. Only protocol messages are written to standard output; the log goes to standard error. The server ends
- * when its input has ended and the last answer is written.
+ * interrupted. The number of calls in progress is limited. Only protocol messages are written to standard output; the
+ * log goes to standard error. The server ends when its input has ended and the last answer is written.
  */
 import { Cause, Console, Context, Effect, Exit, Fiber, Layer, Logger, Option, Semaphore, Stdio } from "effect"
 import { McpProtocol, McpSchema, McpServer } from "effect/ai"

@@ -1,8 +1,9 @@
 /**
- * AgentdMeta: what agentd's own model agent tells agentd in `_meta`, beyond the protocol and beyond AcpMeta. Both sides
- * are of one version, so nothing of it is promised to others.
+ * AgentdMeta: what agentd's own model agent tells agentd in `_meta`, beyond the protocol and beyond AcpMeta. Nothing of
+ * it is promised to other agents. A run outlives an upgrade, so the daemon can be newer than the agent: fields are only
+ * added, and each is optional.
  *
- * Guarantees: a part that has another form than the schema is ignored, and the rest of its message is not.
+ * Guarantees: a value that does not match is ignored as a whole, and the rest of its message is not.
  */
 import { Effect, Option, Schema } from "effect"
 import { Outcome } from "../Outcome.ts"

@@ -1,8 +1,8 @@
 /**
  * KeeperLink: a connection to one keeper.
  *
- * Guarantees: A line that is too long, or is not JSON, ends the connection. Every order gets an answer: the keeper's answer, the error "gone" if the connection has ended, or "late"
- * after a timeout.
+ * Guarantees: A line that is too long, or is not JSON, ends the connection. Every order gets an answer: the keeper's
+ * answer, the error "gone" if the connection has ended, or "late" after a timeout.
  */
 import { Deferred, type Duration, Effect } from "effect"
 import * as net from "node:net"

@@ -80,22 +80,48 @@ describe("a model agent in mid-turn", () => {
     "a call that is allowed": { id: "c", name: "list", arguments: "{}" },
     "a call that is wrong, so that nobody is asked": { id: "c", name: "none", arguments: "{}" }
   }
-  for (const [name, call] of Object.entries(calls))
-    it.live(`makes no request after the one that spends its budget: ${name}`, () =>
-      Effect.gen(function* () {
-        const stage = yield* Stage.make
-        const stand = yield* ModelStand.provider("anthropic", () => ({
-          text: ["on"],
-          calls: [call as never],
-          tokens: LIMIT
-        }))
-        const agent = stage.agent("model", { budget: { tokens: LIMIT }, backend: { baseUrl: stand.url } })
-        const project = stage.home({ agents: { ann: agent } })
-        yield* stage.up
-        yield* project.register
-        yield* project.send("ann", "go on for ever")
-        yield* project.row("ann", "has stopped", ({ state }) => state === "Stopped")
-        assert.lengthOf(stand.asked, 1)
-      }).pipe(Effect.scoped)
-    )
+  for (const [at, [spent, { budget }]] of Object.entries(budgets).entries())
+    for (const [name, call] of Object.entries(calls))
+      (at === 0 || name.endsWith("asked") ? it.live : long.live)(
+        `makes no request after the one that spends ${spent}: ${name}`,
+        () =>
+          Effect.gen(function* () {
+            const stage = yield* Stage.make
+            const stand = yield* ModelStand.provider("anthropic", () => ({
+              text: ["on"],
+              calls: [call as never],
+              tokens: LIMIT
+            }))
+            const agent = stage.agent("model", { budget, backend: { baseUrl: stand.url } })
+            const project = stage.home({ agents: { ann: agent } })
+            yield* stage.up
+            yield* project.register
+            yield* project.send("ann", "go on for ever")
+            yield* project.row(
+              "ann",
+              "has no turn",
+              ({ detail, state }) =>
+                state === "Stopped" || /waits for a message|budget of tokens for|the turn reached/.test(detail)
+            )
+            assert.lengthOf(stand.asked, 1)
+          }).pipe(Effect.scoped)
+      )
+
+  it.live("makes no request after the one that spends the budget of its conversation", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const stand = yield* ModelStand.provider("anthropic", () => ({
+        calls: [{ id: "c", name: "none", arguments: "{}" }],
+        tokens: LIMIT
+      }))
+      const agents = { ann: stage.agent("model", { backend: { baseUrl: stand.url } }) }
+      const project = stage.home({ conversation: { budget: { tokens: LIMIT } }, agents })
+      yield* stage.up
+      yield* project.register
+      yield* project.send("ann", "go on for ever")
+      yield* project.until("it is suspended", project.conversation, ({ state }) => state === "suspended")
+      yield* project.of("ann", 1, "turn.interrupted")
+      assert.lengthOf(stand.asked, 1)
+    }).pipe(Effect.scoped)
+  )
 })
