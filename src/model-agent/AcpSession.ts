@@ -14,7 +14,7 @@ import type {
   SessionUpdate
 } from "@agentclientprotocol/sdk"
 import { RequestError } from "@agentclientprotocol/sdk"
-import { Clock, Deferred, Effect, Schema, type Scope, Stream } from "effect"
+import { Clock, Deferred, Effect, Exit, Schema, type Scope, Stream } from "effect"
 import type { BackendError, Decision, RunEvent } from "../runs/Backend.ts"
 import { Denial, type Fault, GOES_ON, KEY } from "../runs/acp/AgentdMeta.ts"
 import * as Messages from "./AcpMessages.ts"
@@ -75,15 +75,16 @@ export class AcpSession {
     this.secrets = secrets
   }
 
-  /** Sends the engine's events to the client until the run has ended. */
+  /**
+   * Sends the engine's events to the client until the run has ended. If a signal ends the program, the open prompt stays
+   * unanswered: the client then knows that the process has ended in its turn.
+   */
   get follow(): Effect.Effect<void, never, Scope.Scope> {
     return Stream.runForEachArray(this.run.events, (events) => this.batch(events)).pipe(
-      Effect.ensuring(
-        Effect.suspend(() =>
-          this.answer === undefined
-            ? Effect.void
-            : Deferred.fail(this.answer, new RequestError(INTERNAL, "the conversation has ended"))
-        )
+      Effect.onExit((exit) =>
+        this.answer === undefined || Exit.hasInterrupts(exit)
+          ? Effect.void
+          : Deferred.fail(this.answer, new RequestError(INTERNAL, "the conversation has ended"))
       ),
       Effect.ensuring(Deferred.succeed(this.gone, undefined))
     )

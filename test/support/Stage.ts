@@ -1,5 +1,5 @@
 /**
- * Stage: a sandbox's daemon with projects whose agents do what their input says (Told), on three backends. A test acts
+ * Stage: a sandbox's daemon with projects whose agents do what their input says (Told), on each backend. A test acts
  * as a person over the daemon's socket, so that a command needs no process.
  */
 import { Effect, type Scope, Stream } from "effect"
@@ -16,9 +16,10 @@ import { type Step, told } from "./Told.ts"
 
 const CLAUDE = resolve(import.meta.dirname, "../fixtures/claude/fake.mjs")
 const ACP = resolve(import.meta.dirname, "../fixtures/acp/agent.mjs")
+const CODEX = resolve(import.meta.dirname, "../fixtures/codex/told.mjs")
 
 export const BACKENDS = ["claude", "acp", "model"] as const
-export type BackendName = (typeof BACKENDS)[number]
+export type BackendName = (typeof BACKENDS)[number] | "codex"
 
 const line = ({ actor, at, eventId, from, kind, payload, to, trigger }: Rune): string =>
   `${eventId} +${at % 100_000} ${actor} ${kind} ${from}→${to} ${trigger} ${String(payload["turn_id"] ?? "")}`
@@ -235,6 +236,7 @@ export class Stage {
     const backend = {
       claude: { type: "claude", binary: join(this.box.folder, "claude"), ...shared },
       acp: { type: "acp", argv: [process.execPath, ACP, "told"], ...shared },
+      codex: { type: "codex", argv: [process.execPath, CODEX], ...shared },
       model: { type: "model", provider: "anthropic", baseUrl: this.model.url, model: "m", keyFile: this.key("right") }
     }[on]
     return {

@@ -71,10 +71,13 @@ export const stepsIn = (input: string, agent: string | undefined): ReadonlyArray
   })
 }
 
-/** The text of the last answer; in a channel it also releases the floor. */
+/**
+ * The text of the last answer. In a channel it also releases the floor, unless it says itself what follows: `WAIT: …`,
+ * or `…` to keep the floor.
+ */
 export const answerOf = (input: string, said: ReadonlyArray<string>): string => {
   const isFloor = /^(You have the floor in the channel|In the channel .*, where you have the floor,)/m.test(input)
-  const all = isFloor ? [...said, "TURN_COMPLETE"] : said
+  const all = isFloor && !/^WAIT: |…$/.test(said.at(-1) ?? "") ? [...said, "TURN_COMPLETE"] : said
   return all.length === 0 ? "done" : all.join("\n")
 }
 
