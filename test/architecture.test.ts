@@ -128,7 +128,6 @@ const edges: { readonly [path: string]: string } = {
   "src/core/event-log/StateFolder.ts": "behind Platform.lock",
   "src/core/event-log/StoreOwner.ts": "behind Platform.lock",
   "src/core/event-log/StoreLock.ts": "behind Platform.lock",
-  "src/core/event-log/FileLock.ts": "behind Platform.lock; the model agent is a program of its own",
   "src/core/event-log/StorePlace.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
   "src/core/event-log/HeadFile.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
   "src/core/event-log/Repair.ts": "files of the store's owner, while no daemon runs",
@@ -212,6 +211,11 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     path: "src/runs/gateway/Counted.ts",
     rule: "setTimeout()",
     because: "the gateway's process holds nothing of Effect, so it has no fibers that wait"
+  },
+  {
+    path: "src/runs/gateway/RemoteLogin.ts",
+    rule: "Date.now",
+    because: "the gateway's process holds nothing of Effect, so it has no Clock"
   },
   {
     path: "src/runs/gateway/main.ts",

@@ -16,7 +16,6 @@ import * as Messages from "./AcpMessages.ts"
 import { AcpSession, refusal } from "./AcpSession.ts"
 import * as ModelEngine from "./ModelEngine.ts"
 import * as ModelSession from "./ModelSession.ts"
-import type { Secrets } from "./Secrets.ts"
 
 export interface Options {
   readonly stream: Stream
@@ -30,7 +29,6 @@ export interface Options {
   /** Id of the daemon's run, which the first new conversation gets. */
   readonly runId: string | undefined
   readonly toolbox: ModelEngine.MakeToolbox<Scope.Scope>
-  readonly secrets: Secrets
 }
 
 interface Opening {
@@ -99,7 +97,7 @@ class Sessions {
       { cwd, mcpServers = [] }: Opening,
       resume?: NonNullable<RunSpec["resume"]>
     ) {
-      const { agent: name, config, env, host, secrets, toolbox, toolTimeout } = this.options
+      const { agent: name, config, env, host, toolbox, toolTimeout } = this.options
       const isThere =
         resume === undefined || (yield* Effect.mapError(ModelSession.isThere(host.sessions, resume.sessionId), refusal))
       if (!isThere) return yield* Effect.fail(new RequestError(NOT_FOUND, `session not found: ${resume?.sessionId}`))
@@ -120,7 +118,7 @@ class Sessions {
         Effect.mapError(refusal),
         Effect.onError(() => Scope.close(scope, Exit.void))
       )
-      const session = new AcpSession({ run, client, secrets })
+      const session = new AcpSession({ run, client })
       this.open.set(session.id, session)
       // the client learns the session's id before it gets the first message about it
       yield* Effect.forkIn(Effect.andThen(Effect.sleep(LATER), Scope.provide(session.follow, scope)), scope)

@@ -19,12 +19,10 @@ import type { BackendError, Decision, RunEvent } from "../runs/Backend.ts"
 import { Denial, type Fault, GOES_ON, KEY } from "../runs/acp/AgentdMeta.ts"
 import * as Messages from "./AcpMessages.ts"
 import type { ModelRun } from "./ModelEngine.ts"
-import type { Secrets } from "./Secrets.ts"
 
 export interface Options {
   readonly run: ModelRun
   readonly client: AgentContext
-  readonly secrets: Secrets
 }
 
 type Ask = Extract<RunEvent, { readonly _tag: "ApprovalRequested" }>
@@ -61,18 +59,16 @@ export class AcpSession {
   readonly id: string
   private readonly run: ModelRun
   private readonly client: AgentContext
-  private readonly secrets: Secrets
   private turns = 0
   /** Number of the current answer of the model: its text is one message. */
   private message = 0
   private readonly gone = Deferred.makeUnsafe<void>()
   private answer: Deferred.Deferred<PromptResponse, RequestError> | undefined
 
-  constructor({ client, run, secrets }: Options) {
+  constructor({ client, run }: Options) {
     this.id = run.session.id
     this.run = run
     this.client = client
-    this.secrets = secrets
   }
 
   /**
@@ -128,11 +124,7 @@ export class AcpSession {
   }
 
   private send(update: SessionUpdate): Effect.Effect<void> {
-    return Effect.ignore(
-      Effect.tryPromise(() =>
-        this.client.notify("session/update", this.secrets.without({ sessionId: this.id, update }))
-      )
-    )
+    return Effect.ignore(Effect.tryPromise(() => this.client.notify("session/update", { sessionId: this.id, update })))
   }
 
   private batch(events: ReadonlyArray<RunEvent>): Effect.Effect<void, never, Scope.Scope> {
@@ -224,8 +216,8 @@ export class AcpSession {
       if (answer === undefined || end === undefined) return
       const now = yield* Clock.currentTimeMillis
       yield* end._tag === "Failed"
-        ? Deferred.fail(answer, failure(this.secrets.without(Messages.faultOf(end, now)), Messages.usageOf(owed)))
-        : Deferred.succeed(answer, this.secrets.without(Messages.answerOf(end, owed)))
+        ? Deferred.fail(answer, failure(Messages.faultOf(end, now), Messages.usageOf(owed)))
+        : Deferred.succeed(answer, Messages.answerOf(end, owed))
     })
   }
 }

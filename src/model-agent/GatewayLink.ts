@@ -1,7 +1,8 @@
 /**
- * GatewayLink: the model agent's way to its provider through agentd's gateway, which adds the key.
+ * GatewayLink: the model agent's way to its provider and its remote MCP servers through agentd's gateway, which adds the
+ * key and the tokens.
  *
- * Guarantees: a request to the provider goes to the gateway's socket, whatever its address is. While the link is open,
+ * Guarantees: a request goes to the gateway's socket, whatever its address is. While the link is open,
  * the gateway keeps the run's route, even if no daemon runs.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"

@@ -5,7 +5,7 @@
  *
  * Guarantees: every request ends: by its answer, by an error, by the loss of the server, or by the caller's
  * interruption, which is reported to the server. A server that speaks no revision of ours is refused with the same
- * words over every transport, with the revisions that it named. Results and errors contain no token.
+ * words over every transport, with the revisions that it named.
  */
 import {
   Client,
@@ -62,7 +62,6 @@ export interface Link {
   readonly isOld: boolean
   /** Time that the server has to say whether it knows the revision of 2026, ms. */
   readonly probe: number
-  readonly mask: (text: string) => string
 }
 
 /** Maximum of Node's timers: the caller's interruption ends a request, not the client. */
@@ -127,14 +126,6 @@ const whatOf = (error: unknown): Fault => {
   return fault(`failed: ${error instanceof Error ? error.message : String(error)}`, true)
 }
 
-/** A copy of a result without the token. */
-const masked = (value: unknown, mask: (text: string) => string): unknown => {
-  if (typeof value === "string") return mask(value)
-  if (Array.isArray(value)) return value.map((one) => masked(one, mask))
-  if (!isObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, masked(one, mask)]))
-}
-
 /** Connects a client. It lasts as long as the scope. */
 const dial = Effect.fnUntraced(function* ({ isOld, probe, transport: made }: Link) {
   const transport = yield* made
@@ -166,7 +157,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       if (yield* Deferred.isDone(link.over)) return yield* yield* Deferred.await(link.over)
       const { lost, message } = error instanceof Forgotten ? fault("does not keep its sessions", true) : whatOf(error)
-      const found = errorOf(name, link.mask(message), lost)
+      const found = errorOf(name, message, lost)
       if (lost) yield* Deferred.succeed(link.over, found)
       return yield* found
     })
@@ -195,7 +186,6 @@ export const make = Effect.fnUntraced(function* (
           ({ error }) => error instanceof Forgotten,
           () => Effect.andThen(renewed(used), once)
         ),
-        Effect.map((result) => masked(result, link.mask)),
         Effect.catch(failed)
       )
     })

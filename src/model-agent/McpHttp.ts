@@ -1,11 +1,10 @@
 /**
  * McpHttp: the way to a remote server of the Model Context Protocol, by streamable HTTP. The transport is that of
- * `@modelcontextprotocol/client`, with a `fetch` of our own.
+ * `@modelcontextprotocol/client`, with a `fetch` of our own. Requests go through the gateway, which adds the tokens.
  *
- * Guarantees: redirects are not followed, so a token goes to no other address. Everything that is read is limited. No
- * response is left unread, because it would block its connection. No stream is opened that a request does not need. A
- * token that the server rejects is renewed, and the request is sent once more. Each token is registered as a secret
- * before it is sent. An answer that breaks off is an error of its request.
+ * Guarantees: redirects are not followed. Everything that is read is limited. No response is left unread, because it
+ * would block its connection. No stream is opened that a request does not need. An answer that breaks off is an error
+ * of its request.
  */
 import {
   isJSONRPCRequest,
@@ -15,17 +14,13 @@ import {
 } from "@modelcontextprotocol/client"
 import { Deferred, Effect, type Scope, Stream } from "effect"
 import { type HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { UNREACHABLE } from "../runs/gateway/PassedHeaders.ts"
 import { type Fault, fault, Forgotten, type Link, type McpError } from "./McpConnection.ts"
 import { objectIn } from "./Provider.ts"
 
 export interface Remote {
   readonly client: HttpClient.HttpClient
   readonly url: string
-  /**
-   * Returns the token; undefined if there is none. `refused`: a token that the server rejected; if given, the token is
-   * renewed first.
-   */
-  readonly token: (refused: string | undefined) => Effect.Effect<string | undefined, McpError>
   /** The command with which the user logs in. Shown in error messages. */
   readonly login: string
 }
@@ -83,18 +78,16 @@ class Posts extends StreamableHTTPClientTransport {
 }
 
 /** The fetch of a transport. */
-const fetchOf = ({ client, login, token, url }: Remote, known: { token: string }, posts: () => Posts) => {
-  const once = (init: RequestInit, bearer: string | undefined) => {
-    known.token = bearer ?? known.token
+const fetchOf = ({ client, login, url }: Remote, posts: () => Posts) => {
+  const asked = (init: RequestInit) => {
     const headers = Object.fromEntries(new Headers(init.headers))
     const request = HttpClientRequest.make(init.method === "DELETE" ? "DELETE" : "POST")(url).pipe(
-      HttpClientRequest.setHeaders({ ...headers, "user-agent": "agentd" }),
-      HttpClientRequest.setHeaders(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` })
+      HttpClientRequest.setHeaders({ ...headers, "user-agent": "agentd" })
     )
     const body =
       typeof init.body === "string" ? HttpClientRequest.bodyText(request, init.body, "application/json") : request
     return Effect.catch(client.execute(body), (error) =>
-      Effect.fail(fault(`cannot be reached at ${url}: ${wordsOf(error)}`, true))
+      Effect.fail(fault(`cannot be reached: ${wordsOf(error)}`, true))
     )
   }
 
@@ -137,24 +130,19 @@ const fetchOf = ({ client, login, token, url }: Remote, known: { token: string }
 
   return Effect.fnUntraced(function* (init: RequestInit) {
     const { id, method } = objectIn(typeof init.body === "string" ? init.body : "") ?? {}
-    const bearer = yield* token(undefined)
-    let answer = yield* once(init, bearer)
-    if (answer.status === 401 && bearer !== undefined) {
-      yield* rest(answer)
-      const renewed = yield* token(bearer)
-      if (renewed !== undefined && renewed !== bearer) answer = yield* once(init, renewed)
-    }
+    const answer = yield* asked(init)
     const { headers, status } = answer
     if (status === 200 && method !== undefined && id !== undefined)
       return new Response(bodyOf(answer, id, init.signal), { status, headers })
     const text = yield* rest(answer)
+    if (headers[UNREACHABLE] !== undefined) return yield* fault(text, true)
     if (status === 401 || status === 403) return yield* fault(`answered ${status}: it requires a login: ${login}`, true)
     if (status >= 300 && status < 400)
       return yield* fault(`answered ${status} with a redirect, which is not followed`, true)
     // an old server may answer a method that it does not know by anything
     if (method === DISCOVER) return new Response(text, { status: status < 400 || status >= 500 ? 400 : status })
     if (status === 404 && new Headers(init.headers).has("mcp-session-id")) return yield* new Forgotten()
-    if (status === 404) return yield* fault(`answered 404: there is no server at ${url}`, true)
+    if (status === 404) return yield* fault("answered 404: there is no MCP server at its url", true)
     return new Response(status === 204 || text === "" ? null : text, { status, headers })
   })
 }
@@ -163,10 +151,9 @@ const fetchOf = ({ client, login, token, url }: Remote, known: { token: string }
 export const make = Effect.fnUntraced(function* (remote: Remote): Effect.fn.Return<Link, never, Scope.Scope> {
   const run = Effect.runPromiseWith(yield* Effect.context())
   const over = yield* Deferred.make<McpError>()
-  const known = { token: "" }
 
   const transport = Effect.gen(function* () {
-    const fetched = fetchOf(remote, known, () => posts)
+    const fetched = fetchOf(remote, () => posts)
     const fetch = async (_: string | URL, init: RequestInit = {}): Promise<Response> => {
       // the stream on which a server speaks unasked: agentd waits for nothing there
       if (init.method === "GET") return new Response(null, { status: 405 })
@@ -191,7 +178,6 @@ export const make = Effect.fnUntraced(function* (remote: Remote): Effect.fn.Retu
     )
     return posts as Transport
   })
-  const mask = (text: string) => (known.token === "" ? text : text.replaceAll(known.token, "[redacted]"))
   // the fetch ends a probe that hangs
-  return { transport, over, mask, isOld: false, probe: 60_000 }
+  return { transport, over, isOld: false, probe: 60_000 }
 })

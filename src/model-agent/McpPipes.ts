@@ -102,5 +102,5 @@ export const make = Effect.fnUntraced(function* (
     Effect.forkScoped
   )
   const closed = Effect.acquireRelease(Effect.succeed(transport), (all) => Effect.promise(() => all.close()))
-  return { ...how, transport: closed, over, mask: (text) => text }
+  return { ...how, transport: closed, over }
 })

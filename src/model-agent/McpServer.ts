@@ -18,18 +18,16 @@ import type { Reaper } from "../runs/process/Reaper.ts"
 import * as RunProcess from "../runs/process/RunProcess.ts"
 import * as McpConnection from "./McpConnection.ts"
 import * as McpEnvironment from "../runs/process/McpEnvironment.ts"
-import * as McpTokens from "./McpTokens.ts"
 import * as McpHttp from "./McpHttp.ts"
 import * as McpPipes from "./McpPipes.ts"
-import { LearnedSecrets } from "../runs/LearnedSecrets.ts"
 import { ModelHttp } from "./ModelHttp.ts"
 
 /** An MCP server that is in the config or that agentd provides to the run. */
 export interface Server {
   /** The program; omitted for a remote server, which has `url`. */
   readonly argv?: ReadonlyArray<string>
+  /** Address on the gateway's socket, or of the server itself if there is no gateway. */
   readonly url?: string
-  readonly bearerEnv?: string
   readonly env: { readonly [name: string]: string }
   readonly trustHints?: boolean
   readonly passEnv?: ReadonlyArray<string>
@@ -131,38 +129,21 @@ const byPipes = Effect.fnUntraced(function* (
   )
 })
 
-/** Connects to a remote server. Its tokens are read again for each request. */
-const byHttp = Effect.fnUntraced(function* (name: string, url: string, config: Server, { host }: ServerOptions) {
-  const context = yield* Layer.build(yield* ModelHttp)
-  const client = Context.get(context, HttpClient.HttpClient)
-  const files = yield* FileSystem.FileSystem
-  const login = `agentd login ${name}`
-  const given = config.bearerEnv === undefined ? undefined : host.environment[config.bearerEnv]
-  if (config.bearerEnv !== undefined && (given === undefined || given === ""))
-    return yield* unusable(name, `there is no variable ${config.bearerEnv} where the daemon was started`)
-  if (given !== undefined) yield* (yield* LearnedSecrets)([given])
-  const token = (refused: string | undefined) => {
-    if (given !== undefined) return Effect.succeed(given)
-    if (host.logins === undefined) return Effect.undefined
-    return McpTokens.token(client, host.logins, url, refused).pipe(
-      Effect.provideService(FileSystem.FileSystem, files),
-      Effect.mapError((error) => unusable(name, `its login could not be renewed: ${error.message}: ${login}`))
-    )
-  }
-  return yield* McpConnection.make(name, yield* McpHttp.make({ client, url, token, login }))
+/** Connects to a remote server. */
+const byHttp = Effect.fnUntraced(function* (name: string, url: string) {
+  const client = Context.get(yield* Layer.build(yield* ModelHttp), HttpClient.HttpClient)
+  return yield* McpConnection.make(name, yield* McpHttp.make({ client, url, login: `agentd login ${name}` }))
 })
 
-const advice = ({ argv, url }: Server): string =>
+const advice = ({ argv }: Server): string =>
   argv === undefined
-    ? `check ${url ?? "its url"} under mcp in agentd.jsonc, or remove it there`
+    ? "check its url under mcp in agentd.jsonc, or remove it there"
     : `try its command by hand ("${argv.join(" ").slice(0, 200)}"), then correct it under mcp in agentd.jsonc, or remove it there`
 
 const connect = Effect.fnUntraced(
   function* (name: string, config: Server, options: ServerOptions, isOld: boolean) {
     const connection =
-      config.url === undefined
-        ? yield* byPipes(name, config, options, isOld)
-        : yield* byHttp(name, config.url, config, options)
+      config.url === undefined ? yield* byPipes(name, config, options, isOld) : yield* byHttp(name, config.url)
     const tools = yield* Effect.catchTag(listed(connection), "SchemaError", () =>
       Effect.fail(unusable(name, "its list of tools has an unknown form"))
     )

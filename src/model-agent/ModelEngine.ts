@@ -43,8 +43,6 @@ export interface ModelConfig extends Config.ModelBackend {
   readonly pause?: Duration.Duration | undefined
   /** The key; if omitted, it is read from the environment or the file that the config names. */
   readonly key?: Pick<Account, "key" | "keySource">
-  /** The client for requests to the provider; if omitted, they go to the provider directly. */
-  readonly client?: Layer.Layer<HttpClient.HttpClient>
 }
 
 export type MakeToolbox<R> = (options: ToolboxOptions) => Effect.Effect<Toolbox, BackendError, R>
@@ -87,7 +85,7 @@ const engine = <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: Make
         cwd: spec.cwd,
         environment: host.environment
       }))
-    const client = Layer.build(config.client ?? (yield* ModelHttp))
+    const client = Layer.build(yield* ModelHttp)
     const account = { ...key, baseUrl: config.baseUrl ?? url, model: config.model }
     const provider = make({
       client: yield* Effect.provideContext(HttpClient.HttpClient, yield* client),

@@ -18,7 +18,7 @@ import { MODEL_KEY, MODEL_SOCKET } from "../runs/sandbox/ConfinedSpawn.ts"
 import { Sandbox } from "../runs/sandbox/Sandbox.ts"
 import * as AcpServer from "./AcpServer.ts"
 import * as GatewayLink from "./GatewayLink.ts"
-import * as Secrets from "./Secrets.ts"
+import { ModelHttp } from "./ModelHttp.ts"
 import * as Tools from "./Tools.ts"
 
 export interface Options {
@@ -33,7 +33,7 @@ const MAX_MESSAGE = 64 * 1024 * 1024
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(ModelSettings))
 
-const program = Effect.fnUntraced(function* ({ environment, hello, isGreeted }: Options, secrets: Secrets.Secrets) {
+const program = Effect.fnUntraced(function* ({ environment, hello, isGreeted }: Options) {
   const { config, toolTimeout, ...settings } = yield* decode(environment[VARIABLE])
   const socket = environment[MODEL_SOCKET]
   const key = socket === undefined ? environment[MODEL_KEY] : GatewayLink.NO_KEY
@@ -41,24 +41,22 @@ const program = Effect.fnUntraced(function* ({ environment, hello, isGreeted }: 
     config.keyFile === undefined
       ? `the variable ${config.keyEnv ?? AcpServer.keyOf(config)}`
       : `the file ${config.keyFile}`
-  const client = socket === undefined ? {} : { client: yield* GatewayLink.open(socket) }
+  const http = socket === undefined ? yield* ModelHttp : yield* GatewayLink.open(socket)
   const tools = yield* services<ProcessTree.ProcessTree | Reaper | Sandbox | FileSystem.FileSystem>()
-  if (socket === undefined && key !== undefined) secrets.learn([key])
   yield* AcpServer.serve({
     stream: ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin) as ReadableStream<Uint8Array>, {
       maxMessageBytes: MAX_MESSAGE
     }),
     hello,
     isGreeted,
-    config: { ...config, ...client, ...(key === undefined ? {} : { key: { key, keySource } }) },
+    config: { ...config, ...(key === undefined ? {} : { key: { key, keySource } }) },
     host: { ...settings, environment },
     agent: settings.agent,
     env: settings.env,
     ...(toolTimeout === undefined ? {} : { toolTimeout: Duration.millis(toolTimeout) }),
     runId: environment["AGENTD_RUN"],
-    toolbox: (given) => Effect.provideContext(Tools.make(given), tools),
-    secrets
-  })
+    toolbox: (given) => Effect.provideContext(Tools.make(given), tools)
+  }).pipe(Effect.provideService(ModelHttp, http))
 })
 
 const layer = (environment: Environment) =>
@@ -69,11 +67,5 @@ const layer = (environment: Environment) =>
     Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
   ).pipe(Layer.provideMerge(NodeServices.layer))
 
-export const start = (options: Options): void => {
-  const secrets = Secrets.make([])
-  program(options, secrets).pipe(
-    Effect.scoped,
-    Effect.provide(Layer.merge(layer(options.environment), Secrets.layer(secrets))),
-    NodeRuntime.runMain
-  )
-}
+export const start = (options: Options): void =>
+  program(options).pipe(Effect.scoped, Effect.provide(layer(options.environment)), NodeRuntime.runMain)

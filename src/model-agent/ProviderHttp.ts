@@ -8,7 +8,7 @@
 import { Clock, Duration, Effect, Stream } from "effect"
 import * as Sse from "effect/encoding/Sse"
 import { HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
-import { UNREACHABLE } from "../runs/gateway/Gateway.ts"
+import { UNREACHABLE } from "../runs/gateway/PassedHeaders.ts"
 import { windowsIn } from "../runs/gateway/LimitHeaders.ts"
 import { isObject, objectIn, ProviderError, type ProviderEvent } from "./Provider.ts"
 import { type Account, fault, refusal, saidIn } from "./ProviderFault.ts"

@@ -10,6 +10,7 @@ import * as ClaudeBackend from "./claude/ClaudeBackend.ts"
 import * as CodexBackend from "./codex/CodexBackend.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
 import type { Host } from "./Host.ts"
+import { LearnedSecrets } from "./LearnedSecrets.ts"
 import * as ModelBackend from "./model/ModelBackend.ts"
 import type { ProcessTree } from "./process/ProcessTree.ts"
 import type { Reaper } from "./process/Reaper.ts"
@@ -55,12 +56,17 @@ export class Backends extends Context.Service<
       Layer.provide(
         Layer.mergeAll(
           Sandbox.layer(host.environment),
-          Gateway.layer({
-            folder: host.gateway ?? "",
-            via: host.via,
-            path: host.environment["PATH"],
-            certificates: host.environment["NODE_EXTRA_CA_CERTS"]
-          })
+          Layer.unwrap(
+            Effect.map(LearnedSecrets, (learn) =>
+              Gateway.layer({
+                folder: host.gateway ?? "",
+                via: host.via,
+                path: host.environment["PATH"],
+                certificates: host.environment["NODE_EXTRA_CA_CERTS"],
+                learn
+              })
+            )
+          )
         )
       )
     )

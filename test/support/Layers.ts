@@ -80,7 +80,7 @@ export const layers: ReadonlyArray<Layer> = [
     folders: ["model-agent"],
     holds: "The model agent, a program of its own that speaks the Agent Client Protocol.",
     because:
-      "The model agent runs its tools with the code of `runs`. The daemon starts it as a process and imports nothing of it, except for the logins of MCP servers."
+      "The model agent runs its tools with the code of `runs`. The daemon starts it as a process and imports nothing of it."
   },
   {
     folders: ["runs"],
@@ -94,7 +94,7 @@ export const layers: ReadonlyArray<Layer> = [
   },
   {
     folders: ["runs/gateway"],
-    holds: "The process through which a confined run reaches its model.",
+    holds: "The process through which a confined run reaches its model, and a model agent its remote MCP servers.",
     because: "The gateway runs next to the daemon, and its client imports no agent."
   },
   {

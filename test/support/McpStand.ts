@@ -18,8 +18,12 @@ export interface Ways {
   redirect?: string
   /** The answer to a call: none, half of one, 50 MB, invalid JSON, or two answers. */
   call?: "hang" | "cut" | "huge" | "garbage" | "twice"
+  /** A call is answered after that. */
+  hold?: Promise<void>
   /** Number of polls before the person has entered the code. */
   pending?: number
+  /** Called before a login is renewed. */
+  renews?: () => void
   /** The resource that the server names in its metadata; by default its own address. */
   resource?: string
 }
@@ -111,12 +115,16 @@ export const stand = (ways: Ways = {}) =>
           return response.end()
         }
         if (method === "tools/list") return answer(response, { jsonrpc: "2.0", id, result: { tools: TOOLS } })
-        if (method === "tools/call") return called(response, id, params.name, params.arguments.text ?? "", bearer)
+        if (method === "tools/call") {
+          const say = () => called(response, id, params.name, params.arguments.text ?? "", bearer)
+          return ways.hold === undefined ? say() : ways.hold.then(say)
+        }
         return answer(response, { jsonrpc: "2.0", id, result: {} })
       }
       const issue = (response: ServerResponse, form: URLSearchParams) => {
         switch (form.get("grant_type")) {
           case "refresh_token":
+            ways.renews?.()
             return form.get("refresh_token") === `refresh-${state.refresh}-secret`
               ? json(response, tokens())
               : json(response, { error: "invalid_grant", error_description: "this one is used up" }, 400)

@@ -7,7 +7,6 @@ import { Deferred, Duration, Effect, Exit, Queue, Schema, Scope } from "effect"
 import type { Cause } from "effect"
 import { AcpBackend, ModelBackend as ModelConfig } from "../../src/config/BackendConfig.ts"
 import * as AcpServer from "../../src/model-agent/AcpServer.ts"
-import * as Secrets from "../../src/model-agent/Secrets.ts"
 import { HELLO } from "../../src/model-agent/Hello.ts"
 import * as AcpPrompt from "../../src/runs/acp/AcpPrompt.ts"
 import * as AcpRun from "../../src/runs/acp/AcpRun.ts"
@@ -98,8 +97,7 @@ export const start = Effect.fnUntraced(function* (dialect: Dialect, url: string,
     agent: spec.agent,
     env: {},
     runId: spec.runId,
-    toolbox: () => Effect.as(setting.hold ?? Effect.void, { tools: setting.tools ?? [] }),
-    secrets: Secrets.make([])
+    toolbox: () => Effect.as(setting.hold ?? Effect.void, { tools: setting.tools ?? [] })
   })
   return yield* AcpRun.make({
     config: Schema.decodeUnknownSync(AcpBackend)({ type: "acp", argv: ["agentd"] }),

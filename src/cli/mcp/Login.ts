@@ -6,20 +6,21 @@
  * logged or printed. They are stored for the server's address, so another server with the same name in a config does
  * not get them.
  */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Clock, Console, Context, Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
 import { createHash, randomBytes } from "node:crypto"
 import { join } from "node:path"
-import * as McpTokens from "../../model-agent/McpTokens.ts"
-import { ModelHttp } from "../../model-agent/ModelHttp.ts"
-import * as OAuth from "../../model-agent/OAuth.ts"
 import { load } from "../../config/ConfigFile.ts"
+import { troubleOf } from "../../config/FileTrouble.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import * as LoopbackRedirect from "./LoopbackRedirect.ts"
+import * as OAuth from "./OAuth.ts"
 import { plain } from "../render/Output.ts"
 import { isRun } from "../projects/Trust.ts"
+import * as RemoteLogin from "../../runs/gateway/RemoteLogin.ts"
 
 const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
 
@@ -58,6 +59,16 @@ export const serverOf = Effect.fnUntraced(function* (name: string) {
       ? "Add the server with its url under mcp of a model backend in agentd.jsonc."
       : `Known servers: ${known}.`
   )
+})
+
+/** Reads or changes the stored logins. */
+export const stored = Effect.fnUntraced(function* <A>(act: (folder: string) => A) {
+  const { paths } = yield* Invocation
+  const folder = join(paths.state, "logins")
+  return yield* Effect.try({
+    try: () => act(folder),
+    catch: (error) => failed(`${folder} cannot be changed: ${troubleOf(error)}.`, "Make the folder writable.")
+  })
 })
 
 /** Prints lines for the user to standard error, because standard output is for the result. */
@@ -143,7 +154,7 @@ const byBrowser = Effect.fnUntraced(function* ({ client, issuer, scope, server }
 
 const login = Effect.fnUntraced(function* (name: string, browser: boolean) {
   const server = yield* serverOf(name)
-  const client = Context.get(yield* Layer.build(yield* ModelHttp), HttpClient.HttpClient)
+  const client = Context.get(yield* Layer.build(NodeHttpClient.layerNodeHttp), HttpClient.HttpClient)
   const { issuer, scopes } = yield* OAuth.discover(client, server.url)
   const at: At = { client, server, issuer, scope: scopes.length === 0 ? {} : { scope: scopes.join(" ") } }
   const { authorization_endpoint: page, device_authorization_endpoint: code } = issuer
@@ -157,9 +168,9 @@ const login = Effect.fnUntraced(function* (name: string, browser: boolean) {
           )
         : byBrowser(at, page)
   const { clientId, tokens } = yield* way
-  const grant = yield* McpTokens.ofTokens({ url: server.url, tokenEndpoint: issuer.token_endpoint, clientId }, tokens)
-  const { paths } = yield* Invocation
-  yield* McpTokens.write(join(paths.state, "logins"), grant)
+  const now = yield* Clock.currentTimeMillis
+  const grant = RemoteLogin.grantOf({ url: server.url, tokenEndpoint: issuer.token_endpoint, clientId }, tokens, now)
+  yield* stored((folder) => RemoteLogin.write(folder, grant))
   const { expiresAt = null, refreshToken } = grant
   yield* print({ server: name, url: server.url, expiresAt, renews: refreshToken !== undefined }, () => [
     plain(`Logged in to ${name} (${server.url}). Its agents use the login from their next attempt on.`)

@@ -8,10 +8,20 @@
  * directory is checked before it is touched.
  */
 import { Duration, Effect, Schedule, Schema, type Scope } from "effect"
-import { mkdirSync, renameSync, rmSync, watch, writeFileSync } from "node:fs"
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  watch,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import type { StorageError } from "./EventLog.ts"
-import * as FileLock from "./FileLock.ts"
 import * as StoreOwner from "./StoreOwner.ts"
 import * as StateFolder from "./StateFolder.ts"
 import { storageError } from "./StorageFailure.ts"
@@ -74,29 +84,46 @@ export const inUse = (folder: string, holder: StoreOwner.Holder | undefined): St
   })
 }
 
+/**
+ * Creates the file, readable only by its owner, without following symbolic links. An existing file from an older agentd
+ * gets the same mode.
+ */
+const makeFile = (path: string): void => {
+  const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants
+  const file = openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
+  try {
+    fchmodSync(file, 0o600)
+  } finally {
+    closeSync(file)
+  }
+}
+
 /** Acquires the lock. Throws StoreInUse if another process holds the store. */
 const look = ({ folder }: Options): void => {
   const holder = seen(folder)
   if (holder !== undefined) throw inUse(folder, holder)
 }
 
-const lock = (options: Options): FileLock.FileLock => {
+const lock = (options: Options): DatabaseSync => {
   mkdirSync(options.folder, { recursive: true, mode: 0o700 })
-  const held = FileLock.take(join(options.folder, LOCK), SETTLE)
+  const path = join(options.folder, LOCK)
+  makeFile(path)
+  const database = new DatabaseSync(path, { timeout: SETTLE })
   try {
+    database.exec("BEGIN EXCLUSIVE")
     // finds a daemon that started at the same time and has locked a different file of the same name
     look(options)
     writeHolder(options)
-    return held
+    return database
   } catch (error) {
-    held.release()
+    database.close()
     throw error
   }
 }
 
-const unlock = (folder: string, held: FileLock.FileLock): void => {
+const unlock = (folder: string, database: DatabaseSync): void => {
   if (holderOf(folder)?.pid === process.pid) rmSync(StoreOwner.noteFile(folder), { force: true })
-  held.release()
+  database.close()
 }
 
 /**
@@ -128,7 +155,7 @@ export const acquire = (
 ): Effect.Effect<void, StoreInUse | StorageError | StateFolder.StateFolderRefused, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.andThen(StateFolder.check(options.folder), Effect.andThen(alone(options), locked(options))),
-    (held) => Effect.sync(() => unlock(options.folder, held))
+    (database) => Effect.sync(() => unlock(options.folder, database))
   ).pipe(Effect.asVoid)
 
 /**

@@ -19,6 +19,7 @@ import type { KnownUpdates } from "./AcpUpdates.ts"
 import { SessionCosts } from "./AcpUsage.ts"
 import type { ModelUpdates } from "../model/ModelUpdates.ts"
 import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
+import type { RemoteServers } from "../gateway/Remotes.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
 import type { Host } from "../Host.ts"
 import * as OrphanRuns from "../OrphanRuns.ts"
@@ -95,6 +96,8 @@ export interface Own {
   readonly updates: (known: KnownUpdates | undefined) => ModelUpdates
   /** The program's environment variables for this run, which tell it its settings. */
   readonly environment: (spec: RunSpec) => Effect.Effect<{ readonly [name: string]: string }, BackendError>
+  /** The MCP servers that the program reaches through the gateway. */
+  readonly remotes: RemoteServers
 }
 
 /** Opens the workspace. Without it, paths cannot be checked, so the agent reads and writes its files itself. */
@@ -125,7 +128,7 @@ const start = Effect.fnUntraced(function* (
     ...options,
     own: { ...options.own, ...settings },
     files,
-    hidesKey: own !== undefined
+    remotes: own?.remotes
   })
   const { env } = enclosure
   const shown = enclosure.confined

@@ -1,7 +1,8 @@
 /**
- * Gateway: the only way from confined runs to their models. Each run has its own socket, which identifies the run. A
- * request to a model is passed on with the provider's key added; every other request is rejected. The agent never has
- * the key, and a key that the agent sends is removed.
+ * Gateway: the only way from confined runs to their models, and from model agents to their remote MCP servers
+ * (Remotes). Each run has its own socket, which identifies the run. A request to a model is passed on with the
+ * provider's key added; every other request is rejected. The agent never has the key, and a key that the agent sends is
+ * removed.
  *
  * Guarantees: A request goes to its route's provider and to no other host, whatever host the request names. Only the
  * paths of a model API are allowed, because a key gives access to far more. Headers and query parameters that can carry
@@ -19,6 +20,9 @@ import type * as net from "node:net"
 import type { Duplex } from "node:stream"
 import { asking, holding, plainBytes, remaining, withoutUsage } from "./Counted.ts"
 import { type Headers, MAX_WINDOWS, type ToldWindows, windowsIn } from "./LimitHeaders.ts"
+import { answerHeaders, headersOf, UNREACHABLE } from "./PassedHeaders.ts"
+import { RemoteLogins } from "./RemoteLogin.ts"
+import * as Remotes from "./Remotes.ts"
 import { type Tokens, UsageReader } from "./UsageReader.ts"
 
 export interface Route {
@@ -30,6 +34,8 @@ export interface Route {
   readonly key: { readonly [name: string]: string } | null
   /** Whether the tokens of the answers are counted. If so, answers are requested without compression. */
   readonly metered?: boolean
+  /** The remote MCP servers that the run can reach. */
+  readonly remotes?: Remotes.RemoteServers
 }
 
 export interface ModelTokens extends Tokens {
@@ -84,28 +90,9 @@ const PATHS =
 
 const NO_TOKENS: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 
-/** Header of an answer that the gateway itself gives because it could not reach the provider. */
-export const UNREACHABLE = "agentd-unreachable"
-
 /** Path that a run's forwarder requests to keep the route open. The response ends only when the connection closes. */
 export const HOLD = "/agentd/hold"
 
-const KEYS = new Set(["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"])
-/** Headers that apply only to one connection (hop-by-hop), and headers that could name another host. */
-const OWN = new Set([
-  "host",
-  "connection",
-  "keep-alive",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "upgrade",
-  "expect",
-  "forwarded",
-  "x-forwarded-for",
-  "x-forwarded-host"
-])
 /**
  * Query parameters that can contain a key: some providers accept a key in the URL. An agent's own key would use another
  * account.
@@ -136,12 +123,6 @@ export const asksModel = (method: string, target: string, prefix: string): boole
   const pathname = target.split("?", 1)[0] ?? ""
   if (!pathname.startsWith(prefix)) return false
   return PATHS.test(`${method} ${pathname.slice(prefix.length) || "/"}`)
-}
-
-/** Builds the headers of the outgoing request: the agent's own, without keys and hop-by-hop headers, plus the key. */
-const headersOf = (given: http.IncomingHttpHeaders, key: Route["key"]): http.OutgoingHttpHeaders => {
-  const dropped = (name: string) => OWN.has(name) || (key !== null && KEYS.has(name))
-  return { ...Object.fromEntries(Object.entries(given).filter(([name]) => !dropped(name))), ...key }
 }
 
 /** Whether a retry can succeed after a response with this status. */
@@ -181,10 +162,7 @@ const answered = (
   if (status < 400 || passes(status)) ends(status < 400 ? undefined : `answered ${status}`)
   const isStream = /^text\/event-stream/iu.test(answer.headers["content-type"] ?? "")
   const out = isAsked && isStream ? withoutUsage() : undefined
-  const theirs = Object.entries(answer.headers).filter(
-    ([name]) => !OWN.has(name) && (out === undefined || name !== "content-length")
-  )
-  if (!response.destroyed) response.writeHead(status, Object.fromEntries(theirs))
+  if (!response.destroyed) response.writeHead(status, answerHeaders(answer.headers, out !== undefined))
   answer.on("data", meter.received)
   if (route.metered === true) {
     hear(answer.headers)
@@ -317,11 +295,7 @@ const failures = () => {
   }
 }
 
-/** Opens the route. Rejects if the socket cannot be created. */
-export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
-  const opened = randomUUID().slice(0, 8)
-  const origin = new URL(route.baseUrl)
-  const prefix = prefixOf(route.baseUrl)
+const metering = (more: Meter | undefined) => {
   const count = { requests: 0, refused: 0, sent: 0, received: 0 }
   const meter: Meter = {
     sent: (chunk) => {
@@ -333,17 +307,32 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
       more?.received(chunk)
     }
   }
+  return { count, meter }
+}
+
+/** Opens the route. Rejects if the socket cannot be created. `logins`: the logins at remote MCP servers. */
+export const open = async (
+  route: Route,
+  more?: Meter,
+  logins: RemoteLogins = new RemoteLogins(() => {})
+): Promise<OpenRoute> => {
+  const opened = randomUUID().slice(0, 8)
+  const origin = new URL(route.baseUrl)
+  const prefix = prefixOf(route.baseUrl)
+  const { count, meter } = metering(more)
   const { all, tell } = tallied()
   const { hear, told } = heard()
   const { ends, failing } = failures()
   const passing = { route, origin, meter, tell, hear, ends, hold: holding(), rests: remaining() }
   const holders = new Set<http.ServerResponse>()
+  const isRemote = Remotes.passing(route.remotes ?? {}, logins)
   const server = http.createServer((request, response) => {
     if (request.url === HOLD) {
       holders.add(response)
       response.on("close", () => holders.delete(response))
       return void response.writeHead(200).flushHeaders()
     }
+    if (isRemote(request, response)) return
     if (!asksModel(request.method ?? "", request.url ?? "", prefix)) {
       count.refused++
       response.writeHead(403, { "content-type": "text/plain", connection: "close" })

@@ -14,7 +14,7 @@ import * as path from "node:path"
 import { MessageLines } from "../../config/LineSplitter.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 import type { Count, Route } from "./Gateway.ts"
-import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
+import { type Learned, MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
 import { program } from "./GatewayFile.ts"
 
 /** The gateway cannot be started, or cannot execute an order. */
@@ -38,6 +38,8 @@ export interface GatewayOptions {
   readonly via?: ((name: string) => Via) | undefined
   /** The PATH in which the command of `via` is searched. */
   readonly path?: string | undefined
+  /** Registers secrets that the gateway has learned. */
+  readonly learn?: ((values: ReadonlyArray<string>) => Effect.Effect<void>) | undefined
 }
 
 /** A command line that is put in front of another one, with the environment variables that it needs. */
@@ -83,11 +85,13 @@ class Link {
   readonly waiting = new Map<number, Deferred.Deferred<Reply, GatewayFailed>>()
   readonly gone = Deferred.makeUnsafe<void>()
   private readonly socket: net.Socket
+  private readonly learn: GatewayOptions["learn"]
   private readonly lines = new MessageLines(MAX_LINE)
   private last = 0
 
-  constructor(socket: net.Socket) {
+  constructor(socket: net.Socket, learn: GatewayOptions["learn"]) {
     this.socket = socket
+    this.learn = learn
     socket.on("data", (chunk: Buffer) => this.hear(chunk))
     socket.on("error", () => socket.destroy())
     socket.on("close", () => {
@@ -105,7 +109,8 @@ class Link {
     }
   }
 
-  private answered(reply: Reply): void {
+  private answered(reply: Learned | Reply): void {
+    if ("learned" in reply) return void Effect.runFork(this.learn?.(reply.learned) ?? Effect.void)
     const waits = this.waiting.get(reply.id)
     this.waiting.delete(reply.id)
     if (waits !== undefined) Deferred.doneUnsafe(waits, Effect.succeed(reply))
@@ -132,12 +137,12 @@ class Link {
 }
 
 /** Connects to the socket; undefined if no process listens on it. */
-const connect = (socket: string): Effect.Effect<Link | undefined> =>
+const connect = (socket: string, learn: GatewayOptions["learn"]): Effect.Effect<Link | undefined> =>
   Effect.callback((resume) => {
     const connection = net.connect(socket)
     connection.once("connect", () => {
       connection.removeAllListeners("error")
-      resume(Effect.succeed(new Link(connection)))
+      resume(Effect.succeed(new Link(connection, learn)))
     })
     connection.once("error", () => resume(Effect.succeed(undefined)))
   })
@@ -203,10 +208,10 @@ const make = Effect.fnUntraced(function* (
       try: () => fs.mkdirSync(options.folder, { recursive: true, mode: 0o700 }),
       catch: (error) => failed(`has no folder: ${error instanceof Error ? error.message : String(error)}`)
     })
-    let found = yield* connect(socket)
+    let found = yield* connect(socket, options.learn)
     if (found === undefined) {
       pid = yield* begin(socket, options, ++starts)
-      found = yield* connect(socket)
+      found = yield* connect(socket, options.learn)
     }
     if (found === undefined) return yield* failed("does not listen")
     link = found

@@ -2,7 +2,8 @@
  * GatewayControl: the messages between the daemon and the gateway, one JSON value per line.
  *
  * They go over a socket in a folder that only this user can open. Keys are sent only this way: not in arguments, not in
- * the environment, not in a file. No message returns a key.
+ * the environment, not in a file. No message returns a key. The tokens of logins at MCP servers are sent to the daemon,
+ * so that it can redact them.
  */
 import type { Count, Route } from "./Gateway.ts"
 
@@ -21,6 +22,11 @@ export interface Reply {
   readonly id: number
   readonly count?: Count
   readonly error?: string
+}
+
+/** Tokens that the gateway uses from now on. Answers no order. */
+export interface Learned {
+  readonly learned: ReadonlyArray<string>
 }
 
 /** Maximum length of a line, characters. */

@@ -7,18 +7,21 @@
  * about a minute, the gateway exits. It ends at once if the last daemon reports an orderly end and there is no route.
  *
  * Guarantees: If two gateways are started at once, the second finds the socket in use and exits. A gateway reads no
- * environment variable and no file. A line that is too long, or is not a valid order, ends its connection.
+ * environment variable, and no file except the logins at remote MCP servers. A line that is too long, or is not a valid order, ends its connection.
  */
 import * as fs from "node:fs"
 import * as net from "node:net"
 import { MessageLines } from "../../config/LineSplitter.ts"
 import { open, type OpenRoute } from "./Gateway.ts"
-import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
+import { type Learned, MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
+import { RemoteLogins } from "./RemoteLogin.ts"
 
 /** How often unused routes are searched, ms, and in how many consecutive searches a route may be unused. */
 const LOOK = 5_000
 const LOOKS = 12
 const MAX_ROUTES = 1_000
+/** Maximum number of tokens that a new daemon is told. */
+const MAX_LEARNED = 1_000
 const IGNORED = [
   ...(["SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPWR"] as const),
   ...(["SIGSYS", "SIGXFSZ", "SIGSTKFLT"] as const)
@@ -47,10 +50,30 @@ const orders = (daemon: net.Socket, take: (order: Order) => Promise<void>): void
   daemon.on("error", () => daemon.destroy())
 }
 
+const told = (daemon: net.Socket, message: Learned | Reply): void => void daemon.write(`${JSON.stringify(message)}\n`)
+
+/** Tells the daemons each token that the gateway uses. `repeat` tells them to a new daemon. */
+const telling = (daemons: ReadonlySet<net.Socket>) => {
+  const learned = new Set<string>()
+  const logins = new RemoteLogins((secrets) => {
+    for (const secret of secrets) {
+      if (learned.has(secret)) continue
+      learned.add(secret)
+      for (const daemon of daemons) told(daemon, { learned: [secret] })
+    }
+    for (const secret of [...learned].slice(0, -MAX_LEARNED)) learned.delete(secret)
+  })
+  const repeat = (daemon: net.Socket) => {
+    for (const secret of learned) told(daemon, { learned: [secret] })
+  }
+  return { logins, repeat }
+}
+
 /** Serves on the socket until the gateway is no longer needed. */
 export const serve = (socket: string): void => {
   const routes = new Map<string, Kept>()
   const daemons = new Set<net.Socket>()
+  const { logins, repeat } = telling(daemons)
   let idle = 0
   let next: NodeJS.Timeout | undefined
 
@@ -82,7 +105,7 @@ export const serve = (socket: string): void => {
       close(name)
       if (routes.size >= MAX_ROUTES) return { id, error: `it serves ${MAX_ROUTES} runs already` }
       const asked = JSON.stringify(order.route)
-      routes.set(name, { route: await open(order.route), asked, owner, idle: 0 })
+      routes.set(name, { route: await open(order.route, undefined, logins), asked, owner, idle: 0 })
       return { id }
     }
     if (order.do === "settle") routes.get(name)?.route.settle()
@@ -93,10 +116,11 @@ export const serve = (socket: string): void => {
 
   const hear = (daemon: net.Socket) => {
     daemons.add(daemon)
+    repeat(daemon)
     orders(daemon, (order) =>
       act(order, daemon)
         .catch((error: unknown): Reply => ({ id: order.id, error: error instanceof Error ? error.message : "failed" }))
-        .then((reply) => void daemon.write(`${JSON.stringify(reply)}\n`))
+        .then((reply) => told(daemon, reply))
     )
     daemon.on("close", () => {
       daemons.delete(daemon)

@@ -2,15 +2,17 @@
  * ModelBackend: a model behind an API. agentd's own model agent (`agentd model-agent`) runs its turns and its tools. It
  * is an ACP agent like any other: a process that outlives the daemon and is ended like every run.
  *
- * Guarantees: the program's arguments contain no setting, and its environment contains no key if the gateway runs. The
- * program gets the daemon's variables that its tools and its MCP servers need, and no others.
+ * Guarantees: the program's arguments contain no setting, and its environment contains neither a key nor a token if the
+ * gateway runs: it reaches its model and its remote MCP servers through the gateway. The program gets the daemon's variables that its tools and its MCP servers need, and no others.
  */
 import { Duration, Effect, Schema } from "effect"
 import * as Config from "../../config/BackendConfig.ts"
 import * as AcpBackend from "../acp/AcpBackend.ts"
 import type { SessionCosts } from "../acp/AcpUsage.ts"
 import { BackendError, type RunSpec } from "../Backend.ts"
+import { pathOf, type Remote, type RemoteServers } from "../gateway/Remotes.ts"
 import type { Argv, Host } from "../Host.ts"
+import { LearnedSecrets } from "../LearnedSecrets.ts"
 import { ModelSettings, VARIABLE } from "./ModelSettings.ts"
 import { ModelUpdates } from "./ModelUpdates.ts"
 
@@ -23,16 +25,36 @@ const SILENCE = Duration.minutes(5)
 const START_LIMIT = Duration.minutes(1)
 const GRACE = Duration.seconds(5)
 
-/** Names of the daemon's variables that the program passes on to its tools and MCP servers, or sends to them. */
+/** Names of the daemon's variables that the program passes on to its tools and MCP servers. */
 const passed = ({ mcp, passEnv = [] }: Config.ModelBackend): ReadonlyArray<string> => [
-  ...new Set([
-    ...passEnv,
-    ...Object.values(mcp).flatMap(({ bearerEnv, passEnv = [] }) => [
-      ...passEnv,
-      ...(bearerEnv === undefined ? [] : [bearerEnv])
-    ])
-  ])
+  ...new Set([...passEnv, ...Object.values(mcp).flatMap(({ passEnv = [] }) => passEnv)])
 ]
+
+/** The remote MCP servers as the gateway knows them. */
+const remotesOf = ({ mcp }: Config.ModelBackend, { environment, logins }: Host): RemoteServers =>
+  Object.fromEntries(
+    Object.entries(mcp).flatMap(([name, { bearerEnv, url }]): ReadonlyArray<[string, Remote]> => {
+      if (url === undefined) return []
+      if (bearerEnv === undefined) return [[name, { url, ...(logins === undefined ? {} : { logins }) }]]
+      const token = environment[bearerEnv] ?? ""
+      const problem = `cannot be used: there is no variable ${bearerEnv} where the daemon was started`
+      return [[name, { url, ...(token === "" ? { problem } : { token }) }]]
+    })
+  )
+
+/** The host of requests to the gateway's socket. No request leaves the machine for it. */
+const GATEWAY = "http://127.0.0.1"
+
+/** The same servers as the program knows them: it reaches the remote ones by their paths on the gateway's socket. */
+const serversOf = ({ mcp }: Config.ModelBackend, { gateway }: Host): Config.ModelBackend["mcp"] =>
+  gateway === undefined
+    ? mcp
+    : Object.fromEntries(
+        Object.entries(mcp).map(([name, server]) => {
+          const { trustHints, url } = server
+          return [name, url === undefined ? server : { url: `${GATEWAY}${pathOf(name)}`, env: {}, trustHints }]
+        })
+      )
 
 /** The same agent as a config of an ACP agent. The program itself confines the commands that it runs. */
 const configOf = (config: Config.ModelBackend, [program, ...args]: Argv): Config.AcpBackend => {
@@ -63,15 +85,14 @@ const configOf = (config: Config.ModelBackend, [program, ...args]: Argv): Config
 const encode = Schema.encodeEffect(Schema.fromJsonString(ModelSettings))
 
 const settingsOf = (config: Config.ModelBackend, host: Host, { agent, env, toolTimeout }: RunSpec) => {
-  const { hidden = [], logins, sessions, store } = host
+  const { hidden = [], sessions, store } = host
   const settings: typeof ModelSettings.Type = {
-    config,
+    config: { ...config, mcp: serversOf(config, host) },
     agent,
     env,
     store,
     hidden,
     ...(toolTimeout === undefined ? {} : { toolTimeout: Duration.toMillis(toolTimeout) }),
-    ...(logins === undefined ? {} : { logins }),
     ...(sessions === undefined ? {} : { sessions })
   }
   return encode(settings).pipe(
@@ -93,10 +114,14 @@ const noProgram = new BackendError({
   fatal: true
 })
 
-export const make = (config: Config.ModelBackend, host: Host, costs: SessionCosts) => {
+export const make = Effect.fnUntraced(function* (config: Config.ModelBackend, host: Host, costs: SessionCosts) {
   const { command } = host
-  return AcpBackend.make(configOf(config, command ?? ["agentd"]), host, costs, {
+  const remotes = remotesOf(config, host)
+  const learn = yield* LearnedSecrets
+  yield* learn(Object.values(remotes).flatMap(({ token }) => token ?? []))
+  return yield* AcpBackend.make(configOf(config, command ?? ["agentd"]), host, costs, {
     updates: (known) => new ModelUpdates(known),
-    environment: (spec) => (command === undefined ? Effect.fail(noProgram) : settingsOf(config, host, spec))
+    environment: (spec) => (command === undefined ? Effect.fail(noProgram) : settingsOf(config, host, spec)),
+    remotes
   })
-}
+})

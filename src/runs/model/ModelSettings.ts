@@ -1,7 +1,7 @@
 /**
  * ModelSettings: what the daemon tells the model agent in one environment variable, and how the program reads it.
  *
- * Guarantees: the settings contain no key of the provider.
+ * Guarantees: the settings contain no key of the provider and no token of an MCP server.
  */
 import { Schema } from "effect"
 import { ModelBackend } from "../../config/BackendConfig.ts"
@@ -21,8 +21,6 @@ export const ModelSettings = Schema.Struct({
   /** Paths that no tool may see. */
   hidden: Schema.Array(Schema.String),
   /** Folder of the conversations. */
-  sessions: Schema.optionalKey(Schema.String),
-  /** Folder of the login tokens for remote MCP servers. */
-  logins: Schema.optionalKey(Schema.String)
+  sessions: Schema.optionalKey(Schema.String)
 })
 export type ModelSettings = typeof ModelSettings.Type

@@ -23,6 +23,7 @@ import { attempt } from "../../config/Attempt.ts"
 import { type AcpBackend, APIS, type Confinement } from "../../config/BackendConfig.ts"
 import { FORWARDER_SCRIPT } from "../gateway/ForwarderScript.ts"
 import { prefixOf } from "../gateway/Gateway.ts"
+import type { RemoteServers } from "../gateway/Remotes.ts"
 import type { PassedBy } from "../GatewayMeter.ts"
 import { Gateway } from "../gateway/GatewayClient.ts"
 import { Keeper } from "../keeper/Keeper.ts"
@@ -60,8 +61,11 @@ export interface EnclosureOptions {
   readonly files?: ReadonlyArray<string> | undefined
   /** True if the keeper can hold the run's main program. */
   readonly keeps?: boolean
-  /** True for a program that reaches its model by the gateway's socket, so that it never has the key. */
-  readonly hidesKey?: boolean
+  /**
+   * Set for a program that reaches its model and these MCP servers by the gateway's socket, so that it has neither the
+   * key nor a token.
+   */
+  readonly remotes?: RemoteServers | undefined
 }
 
 /** The variable with the path of the gateway's socket, or else the one with the key, for such a program. */
@@ -286,7 +290,8 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
     socket: path.join(sockets, SOCKET),
     baseUrl,
     key: key === undefined ? null : headersOf(api, key),
-    ...(isMetered ? { metered: true } : {})
+    ...(isMetered ? { metered: true } : {}),
+    ...(options.remotes === undefined ? {} : { remotes: options.remotes })
   }
   const { isLeaving } = yield* Keeper
   yield* Effect.mapError(gateway.open(spec.runId, route, isLeaving), ({ message, remedy }) =>
@@ -542,7 +547,8 @@ export const make = Effect.fnUntraced(function* (
   const planned = yield* plan(options, yield* mechanismOf(config))
   if (planned._tag === "Free") {
     if (planned.why !== undefined) yield* Effect.logWarning(`${spec.agent} runs unconfined: ${planned.why}`)
-    if (options.hidesKey === true && options.provider !== undefined) return yield* keyless(options, options.provider)
+    if (options.remotes !== undefined && options.provider !== undefined)
+      return yield* keyless(options, options.provider)
     return config.metering === "gateway" && options.provider !== undefined
       ? yield* counted(options, options.provider)
       : unconfined(options)

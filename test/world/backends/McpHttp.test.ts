@@ -3,38 +3,39 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, type FileSystem, Fiber, Layer, type Scope } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import * as fs from "node:fs"
-import { join } from "node:path"
-import { DatabaseSync } from "node:sqlite"
 import type { RunEvent } from "../../../src/runs/Backend.ts"
-import * as McpTokens from "../../../src/model-agent/McpTokens.ts"
+import * as OAuth from "../../../src/cli/mcp/OAuth.ts"
 import * as McpConnection from "../../../src/model-agent/McpConnection.ts"
 import * as McpHttp from "../../../src/model-agent/McpHttp.ts"
 import * as McpTools from "../../../src/model-agent/McpTools.ts"
 import { ModelHttp } from "../../../src/model-agent/ModelHttp.ts"
-import * as OAuth from "../../../src/model-agent/OAuth.ts"
+import * as RemoteLogin from "../../../src/runs/gateway/RemoteLogin.ts"
 import type { ProcessTree } from "../../../src/runs/process/ProcessTree.ts"
 import type { Reaper } from "../../../src/runs/process/Reaper.ts"
 import { layer, until } from "../../support/backend-run.ts"
+import * as McpGateway from "../../support/McpGateway.ts"
 import * as McpStand from "../../support/McpStand.ts"
 import { call, yard } from "../../support/toolbox.ts"
 
-const setup = Effect.fnUntraced(function* (ways: McpStand.Ways = {}, server: { readonly bearerEnv?: string } = {}) {
+/** A model agent's tools, whose remote server is reached through a gateway. */
+const setup = Effect.fnUntraced(function* (ways: McpStand.Ways = {}, server: { readonly token?: string } = {}) {
   const { at, root, host, spec } = yield* yard
   const stand = yield* McpStand.stand(ways)
   const logins = at("logins")
+  const remotes = { tracker: { url: stand.url, ...(server.token === undefined ? { logins } : server) } }
+  const { socket, told, urlOf } = yield* McpGateway.open(at(), remotes)
   const said: Array<string> = []
   const emit = (event: RunEvent) => Effect.sync(() => void (event._tag === "Notice" && said.push(event.text)))
-  const environment = { ...host.environment, TRACKER_TOKEN: "the-token-of-the-variable" }
   const tools = McpTools.make({
-    servers: { tracker: { url: stand.url, env: {}, ...server } },
+    servers: { tracker: { url: urlOf("tracker"), env: {} } },
     spec,
-    host: { ...host, environment, logins },
+    host,
     cwd: root,
     emit,
     pause: Duration.millis(20)
-  })
-  const grant = (more: Partial<McpTokens.Grant> = {}) =>
-    McpTokens.write(logins, {
+  }).pipe(McpGateway.through(socket))
+  const grant = (more: Partial<RemoteLogin.Grant> = {}) =>
+    RemoteLogin.write(logins, {
       url: stand.url,
       tokenEndpoint: `${stand.origin}/token`,
       clientId: "client-1",
@@ -44,7 +45,7 @@ const setup = Effect.fnUntraced(function* (ways: McpStand.Ways = {}, server: { r
     })
   const named = (all: () => ReadonlyArray<{ readonly name: string }>, name: string) =>
     all().find((tool) => tool.name === `tracker__${name}`) as Parameters<typeof call>[0]
-  return { stand, tools, said, logins, grant, named }
+  return { stand, tools, said, told, logins, grant, named }
 })
 
 const live = (
@@ -133,7 +134,7 @@ describe("its connections", () => {
           return HttpClientResponse.fromWeb(request, answer)
         })
       )
-      const remote = { client, url: "http://127.0.0.1:1/mcp", token: () => Effect.undefined, login: "" }
+      const remote = { client, url: "http://127.0.0.1:1/mcp", login: "" }
       yield* McpConnection.make("tracker", yield* McpHttp.make(remote))
       assert.deepStrictEqual(
         answers.map(({ bodyUsed }) => bodyUsed),
@@ -148,7 +149,7 @@ describe("a remote server that does not behave", () => {
     "it sends elsewhere: nothing follows, nobody else hears the token, and the agent goes on",
     Effect.gen(function* () {
       const other = yield* McpStand.stand()
-      const { said, tools } = yield* setup({ redirect: other.url }, { bearerEnv: "TRACKER_TOKEN" })
+      const { said, tools } = yield* setup({ redirect: other.url }, { token: "the-token-of-the-variable" })
       const all = yield* tools
       assert.deepStrictEqual(all(), [])
       yield* until(() => said.length > 0)
@@ -210,7 +211,8 @@ describe("a remote server that does not behave", () => {
       assert.strictEqual(outcome.status, "error")
       yield* until(() => said.length > 0)
       assert.deepStrictEqual(all(), [])
-      assert.match(said[0]!, /cannot be reached.*its 2 tools are gone/)
+      assert.include(said[0]!, `cannot be reached at ${stand.url}: `)
+      assert.match(said[0]!, /its 2 tools are gone/)
     })
   )
 })
@@ -229,9 +231,9 @@ describe("a remote server that wants a login", () => {
   live(
     "with one: it is taken, renewed where it is refused, and shown to nobody",
     Effect.gen(function* () {
-      const { grant, logins, named, said, stand, tools } = yield* setup({ login: true })
-      yield* grant()
-      assert.strictEqual(fs.statSync(McpTokens.fileOf(logins, stand.url)).mode & 0o777, 0o600)
+      const { grant, logins, named, said, stand, told, tools } = yield* setup({ login: true })
+      grant()
+      assert.strictEqual(fs.statSync(RemoteLogin.fileOf(logins, stand.url)).mode & 0o777, 0o600)
       assert.strictEqual(fs.statSync(logins).mode & 0o777, 0o700)
       const all = yield* tools
       assert.strictEqual((yield* call(named(all, "token"), {})).output, "Bearer [redacted]")
@@ -245,25 +247,53 @@ describe("a remote server that wants a login", () => {
         ["a", "Bearer [redacted]"]
       )
       assert.strictEqual(stand.seen.filter(({ path }) => path === "/token").length, 1)
-      assert.strictEqual((yield* McpTokens.read(logins, stand.url))?.accessToken, "access-2-secret")
+      assert.strictEqual(RemoteLogin.read(logins, stand.url)?.accessToken, "access-2-secret")
+      for (const secret of ["access-0-secret", "refresh-0-secret", "access-2-secret", "refresh-1-secret"])
+        assert.include(told, secret)
       assert.deepStrictEqual(said, [])
     })
   )
 
   live(
-    "one that another process renews is not renewed a second time",
+    "one that is about to expire is renewed before it is sent",
     Effect.gen(function* () {
-      const { grant, logins, stand } = yield* setup({ login: true })
-      yield* grant()
-      const theirs = new DatabaseSync(join(logins, "lock.db"))
-      theirs.exec("BEGIN EXCLUSIVE")
-      const client = Context.get(yield* Layer.build(yield* ModelHttp), HttpClient.HttpClient)
-      const ours = yield* Effect.forkChild(McpTokens.token(client, logins, stand.url, "access-0-secret"))
-      yield* Effect.sleep("200 millis")
-      yield* grant({ accessToken: "access-theirs-secret", refreshToken: "refresh-theirs-secret" })
-      theirs.close()
-      assert.strictEqual(yield* Fiber.join(ours), "access-theirs-secret")
-      assert.strictEqual(stand.seen.filter(({ path }) => path === "/token").length, 0)
+      const { grant, named, stand, tools } = yield* setup({ login: true })
+      grant({ expiresAt: Date.now() + 1000 })
+      const all = yield* tools
+      assert.strictEqual((yield* call(named(all, "echo"), { text: "a" })).output, "a")
+      assert.notInclude(JSON.stringify(stand.seen.map(({ headers }) => headers)), "access-0-secret")
+    })
+  )
+
+  live(
+    "one that the user replaces while it is renewed is the new one afterwards",
+    Effect.gen(function* () {
+      const { grant, logins, named, stand, tools } = yield* setup({ login: true })
+      grant()
+      const all = yield* tools
+      stand.revoke()
+      stand.ways.renews = () => grant({ accessToken: "access-2-secret", refreshToken: "refresh-9-secret" })
+      assert.strictEqual((yield* call(named(all, "echo"), { text: "a" })).status, "success")
+      assert.deepInclude(RemoteLogin.read(logins, stand.url), {
+        accessToken: "access-2-secret",
+        refreshToken: "refresh-9-secret"
+      })
+    })
+  )
+
+  live(
+    "one that the user deletes is not sent any more, and is not there again after a renewal",
+    Effect.gen(function* () {
+      const { grant, logins, named, said, stand, tools } = yield* setup({ login: true })
+      grant()
+      const all = yield* tools
+      stand.revoke()
+      stand.ways.renews = () => void RemoteLogin.remove(logins, stand.url)
+      assert.strictEqual((yield* call(named(all, "echo"), { text: "a" })).status, "error")
+      yield* until(() => said.length > 0)
+      assert.match(said[0]!, /answered 401: it requires a login: agentd login tracker/)
+      assert.isUndefined(RemoteLogin.read(logins, stand.url))
+      assert.notInclude(JSON.stringify(stand.seen.map(({ headers }) => headers)), "access-2-secret")
     })
   )
 
@@ -271,7 +301,7 @@ describe("a remote server that wants a login", () => {
     "one that cannot be renewed: its tools are gone, with what to do, and without the token",
     Effect.gen(function* () {
       const { grant, named, said, stand, tools } = yield* setup({ login: true })
-      yield* grant({ refreshToken: "refresh-9-secret" })
+      grant({ refreshToken: "refresh-9-secret" })
       const all = yield* tools
       stand.revoke()
       const { output, status } = yield* call(named(all, "echo"), { text: "x" })
@@ -287,13 +317,13 @@ describe("a remote server that wants a login", () => {
   live(
     "a token is sent to the address that it was given for, whatever a config calls another one",
     Effect.gen(function* () {
-      const { logins, stand, grant } = yield* setup({ login: true })
-      yield* grant()
-      assert.isUndefined(yield* McpTokens.read(logins, `${stand.origin}/other`))
-      const file = McpTokens.fileOf(logins, `${stand.origin}/other`)
-      fs.copyFileSync(McpTokens.fileOf(logins, stand.url), file)
+      const { grant, logins, stand } = yield* setup({ login: true })
+      grant()
+      assert.isUndefined(RemoteLogin.read(logins, `${stand.origin}/other`))
+      const file = RemoteLogin.fileOf(logins, `${stand.origin}/other`)
+      fs.copyFileSync(RemoteLogin.fileOf(logins, stand.url), file)
       fs.chmodSync(file, 0o600)
-      assert.isUndefined(yield* McpTokens.read(logins, `${stand.origin}/other`))
+      assert.isUndefined(RemoteLogin.read(logins, `${stand.origin}/other`))
     })
   )
 

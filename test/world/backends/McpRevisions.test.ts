@@ -11,6 +11,7 @@ import type { ProcessTree } from "../../../src/runs/process/ProcessTree.ts"
 import type { Reaper } from "../../../src/runs/process/Reaper.ts"
 import type { Tool } from "../../../src/model-agent/Tool.ts"
 import { layer, until } from "../../support/backend-run.ts"
+import * as McpGateway from "../../support/McpGateway.ts"
 import { call, yard } from "../../support/toolbox.ts"
 
 const SDK = join(import.meta.dirname, "../../fixtures/mcp-sdk-server.mjs")
@@ -33,18 +34,20 @@ const setup = Effect.fnUntraced(function* (over: string, how: string, program = 
   fs.writeFileSync(notes, "")
   const noted = () => fs.readFileSync(notes, "utf8")
   const argv = program === SDK ? [process.execPath, SDK, over, how, notes] : [process.execPath, OWN, how, notes]
-  const server = over === "http" ? { url: (yield* remote(how, notes)).url } : { argv }
+  const remotes = over === "http" ? { sdk: { url: (yield* remote(how, notes)).url } } : {}
+  const { socket, urlOf } = yield* McpGateway.open(at(), remotes)
+  const server = over === "http" ? { url: urlOf("sdk") } : { argv }
   const said: Array<string> = []
   const emit = (event: RunEvent) => Effect.sync(() => void (event._tag === "Notice" && said.push(event.text)))
   const tools = yield* McpTools.make({
     servers: { sdk: { env: {}, ...server } },
     spec,
-    host: { ...host, logins: at("logins") },
+    host,
     cwd: root,
     emit,
     pause: Duration.seconds(30),
     probe: how === "mute" ? 500 : undefined
-  })
+  }).pipe(McpGateway.through(socket))
   const named = (name: string): Tool | undefined => tools().find((tool) => tool.name === `sdk__${name}`)
   const starts = () => noted().split("pid").length - 1
   return { noted, said, named, starts }

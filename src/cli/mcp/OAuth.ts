@@ -7,7 +7,9 @@
  */
 import { Effect, Schema, Stream } from "effect"
 import { type HttpClient, HttpClientRequest } from "effect/http"
-import { objectIn } from "./Provider.ts"
+import { isReadonlyObject } from "effect/Predicate"
+import { attempt } from "../../config/Attempt.ts"
+import { isSafe } from "../../runs/gateway/RemoteLogin.ts"
 
 export class OAuthError extends Schema.TaggedError<OAuthError>()("OAuthError", {
   message: Schema.String,
@@ -38,14 +40,12 @@ const Issuer = Schema.Struct({
 })
 export type Issuer = typeof Issuer.Type
 
-export const Tokens = Schema.Struct({
+const Tokens = Schema.Struct({
   access_token: text,
   token_type: maybe(text),
   refresh_token: maybe(text),
   expires_in: maybe(Schema.Finite)
 })
-export type Tokens = typeof Tokens.Type
-
 const Device = Schema.Struct({
   device_code: text,
   user_code: text,
@@ -54,7 +54,6 @@ const Device = Schema.Struct({
   expires_in: Schema.Finite,
   interval: maybe(Schema.Finite)
 })
-export type Device = typeof Device.Type
 
 const Client = Schema.Struct({ client_id: text })
 
@@ -64,13 +63,16 @@ const ASK = "ask the operator of the server, or set a token with bearerEnv under
 
 /** Checks that requests may be sent to an address: it must use HTTPS or belong to this machine. */
 export const safe = (address: string) =>
-  Effect.suspend(() => {
-    const url = URL.canParse(address) ? new URL(address) : undefined
-    const isOwn = url?.protocol === "http:" && ["127.0.0.1", "[::1]", "localhost"].includes(url.hostname)
-    return url !== undefined && (url.protocol === "https:" || isOwn)
-      ? Effect.succeed(url)
+  Effect.suspend(() =>
+    isSafe(address)
+      ? Effect.succeed(new URL(address))
       : Effect.fail(refused(`${address.slice(0, 200)} is not an HTTPS address`, ASK))
-  })
+  )
+
+const objectIn = (text: string) => {
+  const value = attempt((): unknown => JSON.parse(text))
+  return isReadonlyObject(value) ? value : undefined
+}
 
 interface Said {
   readonly status: number
