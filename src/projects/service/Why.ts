@@ -115,8 +115,11 @@ const startedBy = (rune: Rune): string | undefined => {
   return known?.kind === "worker.started" ? known.payload.by : undefined
 }
 
-/** The sentence for a rune; undefined for a transition without information. */
-const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefined => {
+/**
+ * The sentence for a rune; undefined for a transition without information. `known`: names of the runs that have started
+ * before, to which the rune's run is added.
+ */
+const sentence = (rune: Rune, agent: AgentInfo, last: boolean, known: Set<string>): string | undefined => {
   const event = eventOf(rune)
   switch (event?._tag) {
     case "WorktreeReady":
@@ -131,8 +134,12 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefin
       const carries = count === 0 ? "its configured prompt" : `${count} ${count === 1 ? "message" : "messages"}`
       return last ? `a run is being started with ${carries}` : undefined
     }
-    case "SessionStarted":
-      return `${runOf(rune)} started${event.pid === undefined ? "" : ` (pid ${event.pid})`}`
+    case "SessionStarted": {
+      const run = runOf(rune)
+      const again = known.has(run) ? " again" : ""
+      known.add(run)
+      return `${run} started${again}${event.pid === undefined ? "" : ` (pid ${event.pid})`}`
+    }
     case "SessionExited":
       return rune.from === "Interrupting"
         ? `${runOf(rune)} ended after the interrupt (not counted as an error)`
@@ -243,9 +250,10 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
     ...WhyTurn.past(runes.filter(isTurns), agent, start, WhyLimits.expiredIn(bounds)),
     ...WhyLimits.past(bounds.filter(({ eventId }) => eventId >= start))
   ]
+  const known = new Set<string>()
   for (const [index, rune] of chain.entries()) {
     const next = chain[index + 1]
-    const texts = [sentence(rune, agent, next === undefined), consequence(rune, next, agent)]
+    const texts = [sentence(rune, agent, next === undefined, known), consequence(rune, next, agent)]
     for (const text of texts) if (text !== undefined) lines.push({ eventId: rune.eventId, at: rune.at, text })
   }
   const ends = new Map(

@@ -124,7 +124,26 @@ describe("a run that failed", () => {
   })
 })
 
+const quota = { _tag: "Uncounted", reason: "quota" } as const
+
 describe("the chain", () => {
+  it("says of a run that has the number of a failed one that it started again", () => {
+    const runes = moves(
+      ["Spawning", "Running", { _tag: "SessionStarted", runId: "r", seq: 7, pid: 41 }],
+      ["Running", "CoolingDown", { _tag: "SessionExited", runId: "r", outcome: quota }, { row: 0, all: 0 }],
+      ["CoolingDown", "BuildingPrompt", { _tag: "BackoffElapsed" }],
+      ["Spawning", "Running", { _tag: "SessionStarted", runId: "s", seq: 7, pid: 42 }],
+      ["Running", "CoolingDown", failed("exit code 3"), { row: 1, all: 1 }],
+      ["CoolingDown", "BuildingPrompt", { _tag: "BackoffElapsed" }],
+      ["Spawning", "Running", { _tag: "SessionStarted", runId: "t", seq: 7, pid: 43 }]
+    )
+    expect(texts(runes, agent({ state: "Running" })).filter((text) => text.includes("started"))).toEqual([
+      "run 7 started (pid 41)",
+      "run 7 started again (pid 42)",
+      "run 7 started again (pid 43)"
+    ])
+  })
+
   it("begins at the last success", () => {
     const runes = moves(
       ["Running", "CoolingDown", failed("exit code 1: old"), { row: 1, all: 1 }],
