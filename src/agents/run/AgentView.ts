@@ -91,7 +91,8 @@ const nextAt = (row: Row): number | null => {
   if (isKept(row)) return trouble!.until > now ? trouble!.until : null
   const due = restsUntil({ config, now, worker })
   if (due === undefined) return null
-  if (worker?.state === "CoolingDown") return due
+  // after the cooldown, the agent still waits for its provider
+  if (worker?.state === "CoolingDown") return Math.max(due, trouble?.until ?? 0)
   return due > now && hasWork(row) ? due : null
 }
 

@@ -151,7 +151,7 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean, known: Set<string
     case "GraceExceeded":
       return `${runOf(rune)} did not end within its grace period and was killed`
     case "BackoffElapsed":
-      return last ? "the wait is over: the agent continues" : undefined
+      return last ? "the wait after its run is over" : undefined
     case "WorkArrived":
       return last ? "a message arrived" : undefined
     case "OperatorStop":
@@ -168,10 +168,12 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean, known: Set<string
 const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): string | undefined => {
   if (rune.from === rune.to) return undefined
   if (rune.to === "CoolingDown") {
-    const until = next === undefined ? agent.nextAt : eventOf(next)?._tag === "BackoffElapsed" ? next.at : null
     const { outcome } = eventOf(rune) as { readonly outcome?: Outcome }
     // a wait for a limit or an outage is not counted as a retry
     const waits = outcome?._tag === "Uncounted"
+    // after the cooldown, the agent may still wait for its provider
+    const isCool = next !== undefined && !waits && eventOf(next)?._tag === "BackoffElapsed"
+    const until = next === undefined ? agent.nextAt : isCool ? next.at : null
     if (until === null) return waits ? "waiting" : "retrying"
     return `${waits ? "waiting for" : "retrying in"} ${span(until - rune.at)}`
   }

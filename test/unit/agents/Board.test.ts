@@ -175,6 +175,22 @@ describe("Board", () => {
     assert.strictEqual(row(cooling).nextAt, cooling.at + 2000)
   })
 
+  it("cools down at least as long as its provider is limited", () => {
+    const limited = ended({ _tag: "Uncounted", reason: "quota" })
+    const cooling = after([...running, limited])
+    const trouble = {
+      provider: "openai",
+      account: "login",
+      state: "LimitedUntil",
+      since: 1_000,
+      until: cooling.at + 60_000,
+      message: "429",
+      restsOn: 7
+    } as const
+    assert.strictEqual(row(cooling, { trouble }).nextAt, trouble.until)
+    assert.strictEqual(row(cooling, { trouble: { ...trouble, until: 0 } }).nextAt, cooling.at + 2000)
+  })
+
   it("waits for its next run when it has work of any kind, else for a message", () => {
     const resting = after([...running, ended({ _tag: "Error", detail: "x" }), { _tag: "BackoffElapsed" }])
     const due = 12_000

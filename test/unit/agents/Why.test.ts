@@ -402,6 +402,19 @@ it("an uncounted end says why it does not count", () => {
   ])
 })
 
+it("does not say how long it waited for its provider: the wait goes on after the cool-down", () => {
+  const runes = moves(
+    ["Running", "CoolingDown", { _tag: "SessionExited", runId: "r", outcome: quota }],
+    ["CoolingDown", "BuildingPrompt", { _tag: "BackoffElapsed" }]
+  )
+  expect(texts(runes, agent({ state: "BuildingPrompt", detail: "openai (login) has reached its limit" }))).toEqual([
+    "run 7 ended: its quota is used up (not counted as an error)",
+    "waiting",
+    "the wait after its run is over",
+    "now: openai (login) has reached its limit"
+  ])
+})
+
 it("a rune of a kind or event that it does not know is told by its move", () => {
   const [rune] = moves(["Running", "Stopped", { _tag: "OperatorStop", by: "x" }])
   const strange = { ...rune!, trigger: "Abducted", payload: { event: { _tag: "Abducted" } } }
