@@ -7,7 +7,7 @@
  * if its tool fails. After an interruption, the results are returned when all running calls have ended.
  */
 import { Cause, Deferred, Duration, Effect, Semaphore } from "effect"
-import type { Decision, RunEvent } from "../runs/Backend.ts"
+import { type Decision, denialOf, type RunEvent } from "../runs/Backend.ts"
 import type { CallPart, CallResult } from "./Provider.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 
@@ -199,7 +199,7 @@ export class ModelCalls {
     const work = Effect.flatMap(Deferred.await(call.decision), (decision): Effect.Effect<ToolOutcome> => {
       if (decision.behavior === "allow") return allowed
       breaks = decision.interrupt === true
-      return Effect.succeed({ status: "denied", output: `The call was denied: ${decision.message}` })
+      return Effect.succeed({ status: "denied", output: denialOf(decision.message) })
     })
     // when the result is known, it is emitted even if the fiber is interrupted
     return Effect.uninterruptibleMask((restore) =>

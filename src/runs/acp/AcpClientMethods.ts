@@ -13,7 +13,7 @@ import type { AcpPermissions } from "./AcpPermissions.ts"
 import type { AcpEvents } from "./AcpEvents.ts"
 import type { AcpUpdates, Deed } from "./AcpUpdates.ts"
 import { INTERNAL_ERROR, type Refusal } from "./AcpWire.ts"
-import type { RunEvent, ToolStatus } from "../Backend.ts"
+import { denialOf, type RunEvent, type ToolStatus } from "../Backend.ts"
 
 export interface Options {
   readonly updates: AcpUpdates
@@ -67,7 +67,7 @@ export const make = ({ notice, noted, permissions, tell, updates }: Options): Ac
     }
     if (decision.behavior === "deny") {
       yield* settle(callId, "denied", decision.message)
-      return yield* refuse(`${deed.tool} was not permitted: ${decision.message}`)
+      return yield* refuse(denialOf(decision.message))
     }
     let begun: ReadonlyArray<RunEvent> = []
     if (note === undefined) yield* tell(() => (begun = updates.begun(callId)))

@@ -8,7 +8,7 @@
 import type { ContentBlock, PromptRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
 import { pathToFileURL } from "node:url"
-import type { BackendError, TurnInput } from "../Backend.ts"
+import { type BackendError, denialOf, type TurnInput } from "../Backend.ts"
 import * as FileContents from "../FileContents.ts"
 
 /** The kinds of content that an agent accepts besides text and links. */
@@ -68,11 +68,5 @@ export const make =
 
 /** Builds a prompt that tells the agent why its calls were denied. */
 export const refusals = (words: ReadonlyArray<string>): PromptRequest["prompt"] => [
-  {
-    type: "text",
-    text: [
-      "You were refused leave by the person who was asked, who says why:",
-      ...words.map((said) => `- ${said}`)
-    ].join("\n")
-  }
+  { type: "text", text: words.map(denialOf).join("\n") }
 ]

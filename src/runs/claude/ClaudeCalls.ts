@@ -6,7 +6,7 @@
  * A question is answered at most once. When the CLI asks for approval of a plan, the question lacks the plan's text;
  * the text is added before the question is emitted.
  */
-import type { Decision, RunEvent } from "../Backend.ts"
+import { type Decision, denialOf, type RunEvent } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
 import { type ClaudeRecord, inner, list, text } from "./ClaudeRecord.ts"
 import { answered, isReadOnly, outputOf, planAfter, PLANS, questionsOf, reasonOf, statusOf } from "./ClaudeTools.ts"
@@ -159,7 +159,11 @@ export class ClaudeCalls {
       })
     this.refuse(question.toolUse)
     const { behavior, interrupt, message } = decision
-    return answerTo(question.requestId, { behavior, message, ...(interrupt === undefined ? {} : { interrupt }) })
+    return answerTo(question.requestId, {
+      behavior,
+      message: denialOf(message),
+      ...(interrupt === undefined ? {} : { interrupt })
+    })
   }
 
   /** Called when a hook, a rule or an answer has denied the call: the call's result will only say that it failed. */

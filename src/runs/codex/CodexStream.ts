@@ -9,7 +9,7 @@
  * rejected. If the thread to resume no longer exists, a new one begins, and that is reported. After an interrupt, the
  * commands that the turn began are ended: Codex leaves them running. Unknown or malformed messages change nothing.
  */
-import type { Decision, RunEvent, Work } from "../Backend.ts"
+import { type Decision, denialOf, type RunEvent, type Work } from "../Backend.ts"
 import { CLIENT_INFO } from "../ClientInfo.ts"
 import * as FileContents from "../FileContents.ts"
 import type { Fault } from "../Fault.ts"
@@ -97,8 +97,6 @@ const MAX_ANSWER = 256 * 1024
 const MAX_KEPT = 100
 /** JSON-RPC's code for an unknown method. */
 const UNKNOWN = -32601
-
-const DENIED = "agentd denied the last call"
 
 const textOf = (text: string) => ({ type: "text", text, text_elements: [] })
 
@@ -221,7 +219,7 @@ export class CodexStream implements LineProtocol<Note> {
       return [line]
     // Codex tells the model only that the call was rejected. The reason is an input of the turn, and comes first, so
     // that the model has it when it continues.
-    const input = [textOf(decision.message === "" ? DENIED : `${DENIED}: ${decision.message}`)]
+    const input = [textOf(denialOf(decision.message))]
     this.request("turn/steer", { threadId: this.thread, expectedTurnId: turn.id, input })
     return [...this.said("reason"), line]
   }

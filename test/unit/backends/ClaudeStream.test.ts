@@ -101,7 +101,7 @@ describe("ClaudeStream over recordings", () => {
     assert.deepStrictEqual(stream.answer(question!.callId, deny)?.["response"], {
       subtype: "success",
       request_id: (records[at] as { request_id: string }).request_id,
-      response: deny
+      response: { behavior: "deny", message: "Your call was denied: Refused by agentd." }
     })
     assert.isUndefined(stream.answer(question!.callId, deny), "a question is answered once")
     const events = records.slice(at + 1).flatMap((record) => stream.take(record, NOW).events)

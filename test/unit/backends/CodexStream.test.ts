@@ -171,7 +171,7 @@ describe("CodexStream over recordings of codex app-server 0.171.0", () => {
           : []
     })
     assert.deepStrictEqual(methods(says).slice(-2), ["turn/steer", "answer"])
-    assert.include(says.at(-2)?.text, "agentd denied the last call: not that file")
+    assert.include(says.at(-2)?.text, "Your call was denied: not that file")
     assert.include(says.at(-1)?.text, '"decision":"decline"')
     assert.deepStrictEqual(
       of(events, "ToolResult").map(({ status }) => status),

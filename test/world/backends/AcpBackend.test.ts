@@ -422,7 +422,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
         const { all, here } = yield* play("quiet", { react: once })
         const prompts = heard(here).filter(({ method }) => method === "session/prompt")
         assert.strictEqual(prompts.length, 2)
-        assert.include(JSON.stringify(prompts[1]), "not before the tests pass")
+        assert.include(JSON.stringify(prompts[1]), "Your call was denied: not before the tests pass")
         assert.strictEqual(of(all, "TurnCompleted").length, 1)
         assert.strictEqual(of(all, "TurnStarted").length, 1)
         assert.deepStrictEqual(

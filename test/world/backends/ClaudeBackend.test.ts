@@ -107,7 +107,7 @@ layer(Support.layer, { excludeTestServices: true })("ClaudeBackend", (it) => {
       const { events } = yield* play({ processes, on: answers({ behavior: "deny", message: "not here" }) })
       assert.deepStrictEqual(
         only(events, "ToolResult").map(({ output, status }) => [status, output]),
-        [["denied", "not here"]]
+        [["denied", "Your call was denied: not here"]]
       )
       assert.strictEqual(only(events, "TurnCompleted")[0]?.output, "Then not.")
     })

@@ -542,7 +542,7 @@ layer(Stand.layer, { excludeTestServices: true })("ModelBackend", (it) => {
         only(all, "ToolStarted").map(({ callId }) => callId),
         ["a"]
       )
-      assert.strictEqual(Stand.heard(asked[1]!).at(-1), "result c: ERROR: The call was denied: not now")
+      assert.strictEqual(Stand.heard(asked[1]!).at(-1), "result c: ERROR: Your call was denied: not now")
     })
   )
 
