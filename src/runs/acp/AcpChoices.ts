@@ -210,7 +210,9 @@ export const choose = Effect.fnUntraced(function* (
   return chosen
 })
 
-/** Returns a warning if the session may run calls without asking; undefined if the session asks. */
+/**
+ * Returns a warning if the session runs calls without asking, or if it is unknown whether it asks; undefined if it asks.
+ */
 export const unasked = (
   { name }: AcpFault.Agent,
   choices: Choices,
@@ -220,7 +222,8 @@ export const unasked = (
   if (asks === true || approvals === "full_access") return undefined
   const where = mode === "" ? "it has no modes" : `its mode is ${mode}`
   const then = approvals === "read_only" ? "; the run ends at the first call that may change something" : ""
-  return `${name} offers no mode in which it is known to ask for approval (${where}): its calls may run unasked${then}`
+  if (asks === false) return `${name} runs calls without approval (${where})${then}`
+  return `agentd does not know whether ${name} asks for approval (${where}): calls that it does not ask about run without approval${then}`
 }
 
 /** Makes the session ask the user if possible. If the agent refuses, the session does not change. */

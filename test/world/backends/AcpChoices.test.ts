@@ -58,6 +58,20 @@ describe("the modes of real agents", () => {
     ])
   })
 
+  it("what is not known of a session is not said", () => {
+    const warning = (agent: string, mode?: string) => {
+      const choices = choicesOf(agent)
+      const now = mode === undefined ? choices : AcpChoices.inMode(choices, mode)
+      return AcpChoices.unasked({ name: agent, authMethods: [] }, now, { approvals: "auto" })
+    }
+    assert.strictEqual(
+      warning("opencode"),
+      "agentd does not know whether opencode asks for approval (its mode is build): calls that it does not ask about run without approval"
+    )
+    assert.strictEqual(warning("gemini", "yolo"), "gemini runs calls without approval (its mode is yolo)")
+    assert.isUndefined(warning("gemini"))
+  })
+
   it("a switch that lets all calls run is turned off, where a person has left it on", () => {
     const on = JSON.parse(JSON.stringify(recorded["copilot"]).replace('"currentValue":"off"', '"currentValue":"on"'))
     const { asks, by } = AcpChoices.leaveOf(AcpChoices.of(Messages.read(Messages.SessionAnswer, on)!))
