@@ -108,7 +108,8 @@ const visible = ({ awaited, offered }: Server) => {
 /** Runs a server on standard input and output until the input ends. */
 export const serve = Effect.fnUntraced(function* (server: Server) {
   const stdio = yield* Stdio.Stdio
-  const input = McpInput.checked(stdio.stdin, (line) => Console.log(line))
+  const names = server.tools.map(({ name }) => name)
+  const input = McpInput.checked(stdio.stdin, names, (line) => Console.log(line))
   const serving = Layer.launch(
     McpServer.layerStdio({
       name: "agentd",

@@ -279,6 +279,18 @@ describe("agentd mcp", () => {
     })
   )
 
+  it.live("a call of an unknown tool is answered with the names of the tools", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* withServer()
+      const { error } = yield* ask("tools/call", { name: "mesage", arguments: {} })
+      expect(error).toEqual({
+        code: -32602,
+        message: expect.stringMatching(/^There is no tool "mesage"\. The tools are: inbox, /)
+      })
+      expect(error!.message).toContain(", message, ")
+    }).pipe(Effect.provide(NodeServices.layer), Effect.scoped)
+  )
+
   it.live("rubbish, batches, floods and unknown methods are answered, and it goes on", () =>
     Effect.gen(function* () {
       const { ask, end, ended, next, say, write } = yield* withServer()

@@ -88,6 +88,20 @@ describe("Effect's McpServer (cli/mcp/McpInput.ts)", () => {
       assert.strictEqual(yield* Queue.size(output), 0)
     })
   )
+
+  it.live("does not name the tools in its answer to a call of an unknown one", () =>
+    Effect.gen(function* () {
+      const { output, say } = yield* mcp
+      const clientInfo = { name: "a test", version: "1" }
+      const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo }
+      yield* say(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params })}\n`)
+      yield* Queue.take(output)
+      yield* say(`${JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })}\n`)
+      yield* say(`${JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "x" } })}\n`)
+      const { error } = JSON.parse(yield* Queue.take(output)) as { readonly error?: { readonly message: string } }
+      assert.strictEqual(error?.message, "Tool 'x' not found")
+    })
+  )
 })
 
 describe("Node", () => {
