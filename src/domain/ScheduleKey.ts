@@ -28,9 +28,12 @@ export const keyIn = (text: string): Key | undefined => {
 
 const two = (value: number): string => String(value).padStart(2, "0")
 
+/** Says whether a run of a schedule was requested or due; a time follows. */
+export const occasion = (asked: boolean): string => (asked ? "run by hand" : "due")
+
 /** Describes a run of a schedule: `the schedule nightly, due 2026-11-26 02:30`, in local time. */
 export const said = ({ asked, due, name }: Key): string => {
   const date = new Date(due)
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
-  return `the schedule ${name}, ${asked ? "asked for" : "due"} ${day} ${two(date.getHours())}:${two(date.getMinutes())}`
+  return `the schedule ${name}, ${occasion(asked)} ${day} ${two(date.getHours())}:${two(date.getMinutes())}`
 }

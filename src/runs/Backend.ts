@@ -309,7 +309,7 @@ export type Decision =
   /** Denies the call. `words`: true if the user wrote the message, so that the agent must see it. */
   | { readonly behavior: "deny"; readonly message: string; readonly interrupt?: boolean; readonly words?: boolean }
 
-/** What an agent is told after a denial, on every backend. */
+/** The text that an agent gets after a denial, on every backend. */
 export const denialOf = (message: string): string => `Your call was denied${message === "" ? "." : `: ${message}`}`
 
 export interface Choosing {

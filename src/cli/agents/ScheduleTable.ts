@@ -1,4 +1,5 @@
 /** ScheduleTable: formats schedules as a table. Pure except for the machine's time zone. */
+import { occasion } from "../../domain/ScheduleKey.ts"
 import type { ScheduleInfo } from "../../domain/ScheduleMessages.ts"
 import { age, type Cell, clock, type Colour, plain, table, type TableOptions } from "../render/Output.ts"
 
@@ -25,7 +26,7 @@ const ranOf = ({ last, skipped }: ScheduleInfo, now: number): string => {
     last === null
       ? []
       : [
-          `${last.asked ? "run by hand" : "due"} ${clock(last.due, now).replace(/:00$/u, "")}${last.goalId === null ? "" : ` → ${last.goalId}`}${last.underWay ? ", in progress" : ""}`
+          `${occasion(last.asked)} ${clock(last.due, now).replace(/:00$/u, "")}${last.goalId === null ? "" : ` → ${last.goalId}`}${last.underWay ? ", in progress" : ""}`
         ]
   const missed =
     skipped === null

@@ -77,7 +77,7 @@ describe("schedules of a daemon that is killed", () => {
       assert.strictEqual((yield* row("weekly", "goes on", ({ last }) => last?.underWay === true)).last?.goalId, "g1")
       assert.match(
         (yield* box.cli("why", "g1")).stdout,
-        /the schedule weekly, asked for .*, submitted this goal: tidy up/
+        /the schedule weekly, run by hand .*, submitted this goal: tidy up/
       )
       const times = Object.entries(yield* sent).map(([key, count]) => `${key.replace(/@.*Z/u, "")} ${count}`)
       for (const one of ["schedule/at-1 1", "schedule/at-3 1", "schedule/weekly/asked 1"]) assert.include(times, one)
