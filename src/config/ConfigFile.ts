@@ -93,7 +93,7 @@ const onceEach = (problems: ReadonlyArray<ConfigProblem>): ReadonlyArray<ConfigP
 }
 
 const decode = <T>(schema: Schema.ConstraintDecoder<T>, text: string, path: string): Result.Result<T, ConfigError> => {
-  if (text.length > MAX_BYTES) return Result.fail(unreadable(path, TOO_LARGE, TOO_LARGE_REMEDY))
+  if (Buffer.byteLength(text) > MAX_BYTES) return Result.fail(unreadable(path, TOO_LARGE, TOO_LARGE_REMEDY))
   const { root, problems } = Jsonc.read(text)
   const syntax = problems.map(({ offset, message, remedy }) => ({
     ...Jsonc.position(text, offset),

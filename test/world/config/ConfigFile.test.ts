@@ -244,6 +244,7 @@ describe("ConfigFile", () => {
       const agents = Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`a${n}`, least.agents.builder]))
       for (const [text, what] of [
         [`{"name": "${"x".repeat(1e7)}"}`, "larger than 1024 KiB"],
+        [`{"name": "${"é".repeat(6e5)}"}`, "larger than 1024 KiB"],
         ["[".repeat(1e6), "nested deeper"],
         [JSON.stringify({ agents }), "at most 1000 agents"],
         [agent({ role: `${"x".repeat(5e5)}\0` }), "NUL byte"],
