@@ -13,6 +13,7 @@ import { putRight } from "../domain/ErrorLimit.ts"
 import type { Question } from "../runs/Question.ts"
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { GoalInfo } from "../domain/GoalMessages.ts"
+import { inForce } from "../domain/ConfigInForce.ts"
 import type { AgentInfo, BacklogInfo, CallInfo, ConversationInfo, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
 import { nameOf, type Standing, troubles } from "../domain/ProviderStatus.ts"
 import { shown } from "../config/ByteCount.ts"
@@ -387,7 +388,7 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
         id: `config/${conversation}/${waits.hash}`,
         kind: "config",
         who: name,
-        text: `agentd.jsonc of ${name} has changed${often} and waits for you; the last usable version stays in force`,
+        text: `agentd.jsonc of ${name} has changed${often} and waits for you; ${inForce(project)}`,
         since: waits.since,
         commands: [run("review and approve it", "trust", called)]
       })
@@ -402,7 +403,7 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
       who: name,
       text: isGone
         ? `the folder of the project ${name} does not exist any more: restore it, or end the project`
-        : `agentd.jsonc of ${name} cannot be used, and is ignored`,
+        : `agentd.jsonc of ${name} cannot be used; ${inForce(project)}`,
       details: [config, ...problems.slice(0, MAX_NAMED).map((problem) => cut(problem))],
       since,
       commands: isGone

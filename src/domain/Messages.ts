@@ -19,6 +19,8 @@ export const ProjectInfo = Schema.Struct({
   agents: Schema.Array(Schema.String),
   /** Problems of the current config file. If there are any, the last usable version stays in force. */
   problems: Schema.Array(Schema.String),
+  /** True if the last usable version is lost as well. No agent of the project then runs, and `problems` says why. */
+  lost: Schema.optionalKey(Schema.Boolean),
   /** Since when the config file has had problems (according to the log), in ms since the epoch. */
   since: Schema.optionalKey(Schema.Finite),
   /** Set if a user has stopped the whole project. */

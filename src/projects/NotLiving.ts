@@ -65,7 +65,7 @@ export const infoOf = ({ problems, reason, record }: NotLiving): ProjectInfo => 
   const known = { conversation, name, config, agents: [...agents.keys()] }
   return reason === "damaged"
     ? { ...known, problems: [], damage: problems[0]! }
-    : { ...known, problems, ...waiting(trust) }
+    : { ...known, problems, ...(reason === "lost" ? { lost: true } : {}), ...waiting(trust) }
 }
 
 export const refusalOf = ({

@@ -289,6 +289,8 @@ describe("what a person agreed to last stays in force over a restart", () => {
       yield* box.up()
       const [project] = yield* box.until("it is told", projects(box), (all) => all.length === 1)
       assert.match(project!.problems.join(), /is no longer stored/)
+      assert.match((yield* box.cli("status")).stdout, /its config cannot be used; none of its agents runs:/)
+      assert.match((yield* box.cli("ps")).stdout, /agentd\.jsonc of shop cannot be used; none of its agents runs/)
       assert.deepStrictEqual(yield* names(box), [])
       box.configure(changed)
       yield* box.until("what was agreed to is there again", names(box), (all) => all.length === 2)

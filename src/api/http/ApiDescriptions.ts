@@ -249,6 +249,7 @@ export const fields: { readonly [field: string]: string } = {
   lines: "Sentences, oldest first.",
   listening: "True: the daemon listens there.",
   log: "Status of the log.",
+  lost: "True: no usable config is left, so no agent of the project runs.",
   machine: "Capabilities of the machine.",
   mailbox: "Messages that wait for the actor.",
   maxConsecutiveErrors: "Maximum number of errors in a row.",

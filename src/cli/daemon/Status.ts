@@ -1,4 +1,5 @@
 /** `agentd status`: shows the daemon's status. For each fact, the rune from which it was derived is named. */
+import { inForce } from "../../domain/ConfigInForce.ts"
 import type { DaemonStatus, StatusReply } from "../../board/DaemonMessages.ts"
 import * as DiskRoom from "../../board/DiskRoom.ts"
 import { VERSION } from "../../api/rpc/Version.ts"
@@ -138,12 +139,12 @@ export const view = (status: StatusReply, world: World): ReadonlyArray<string> =
     ...projects.flatMap((project) =>
       project.waits === undefined ? [] : ConfigRows.rows([project], now, colour).map((row) => line("", row))
     ),
-    ...projects.flatMap(({ problems }) =>
-      problems.length === 0
+    ...projects.flatMap((project) =>
+      project.problems.length === 0
         ? []
         : [
-            line("", paint(colour, "yellow", "its config cannot be used; the last usable version stays in force:")),
-            ...problems.flatMap(plainLines).map((problem) => line("", `  ${paint(colour, "yellow", problem)}`))
+            line("", paint(colour, "yellow", `its config cannot be used; ${inForce(project)}:`)),
+            ...project.problems.flatMap(plainLines).map((problem) => line("", `  ${paint(colour, "yellow", problem)}`))
           ]
     )
   ]

@@ -3,6 +3,7 @@
  * helps.
  * Pure.
  */
+import { inForce } from "../../domain/ConfigInForce.ts"
 import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
 import { visible } from "../../domain/VisibleText.ts"
 import { age, type Colour, paint, plain } from "../render/Output.ts"
@@ -23,8 +24,8 @@ export const rows = (all: ReadonlyArray<ProjectInfo>, now: number, colour: boole
     const { name, waits } = project
     const what =
       waits === undefined
-        ? `agentd.jsonc of ${name} cannot be used; the last usable version stays in force: agentd status`
-        : `agentd.jsonc of ${name} has changed and waits for you (${age(now - waits.since)}); the previous version stays in force: agentd trust ${called(project, all)}`
+        ? `agentd.jsonc of ${name} cannot be used; ${inForce(project)}: agentd status`
+        : `agentd.jsonc of ${name} has changed and waits for you (${age(now - waits.since)}); ${inForce(project)}: agentd trust ${called(project, all)}`
     return paint(colour, "yellow", plain(what))
   })
 

@@ -47,7 +47,7 @@ export const calledOf = (projects: ReadonlyArray<Pick<ProjectInfo, "conversation
  * The status of a project, with the reason. A problem of the whole project has priority over problems of its agents.
  */
 const standing = (
-  { agents: named, damage, problems, stopped, waits }: ProjectInfo,
+  { damage, lost, problems, stopped, waits }: ProjectInfo,
   called: string,
   conversation: ConversationInfo | undefined,
   agents: ProjectRow["agents"]
@@ -60,7 +60,7 @@ const standing = (
     return { word: conversation.word, says: `${conversation.detail}${remedy}` }
   }
   const [first] = problems
-  if (first !== undefined && agents.length === 0 && named.length > 0) return { word: "failed", says: first }
+  if (first !== undefined && lost === true) return { word: "failed", says: first }
   const worst = agents.map(({ word }) => word).toSorted((a, b) => rankOf(a) - rankOf(b))[0]
   const word = worst ?? conversation?.word ?? "idle"
   if (waits !== undefined)

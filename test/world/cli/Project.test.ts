@@ -47,6 +47,7 @@ describe("a project's row", () => {
     assert.deepInclude(row({ damage: "a hash differs" }), { word: "failed" })
     assert.include(row({ waits: { hash: "h", since: 1 } }).says, "agentd trust web")
     assert.include(row({ problems: ["line 3"] }).says, "line 3")
+    assert.deepInclude(row({ problems: ["it is lost"], lost: true }), { word: "failed", says: "it is lost" })
   })
   it("two of one name are called by their conversations", () => {
     const two = [project(), project({ conversation: "web-2" })]
