@@ -292,7 +292,10 @@ export const McpServerConfig = Schema.Struct({
     VariableName,
     "The daemon's environment variable whose value is sent to a remote server as the token. Without it: the token from `agentd login`, if there is one."
   ),
-  clientId: optional(Word, "Client id for the login at a remote server that does not register new clients."),
+  clientId: optional(
+    Word,
+    "Client id for the login at a remote server that does not register new clients, or the https URL of a client id metadata document. Such a document is used if the issuer supports it."
+  ),
   env: Environment.pipe(withDefault({}, "Environment variables to set.")),
   passEnv,
   trustHints: Schema.Boolean.pipe(

@@ -14,6 +14,12 @@ export interface Ways {
   login?: boolean
   /** Offers no login by a device code. */
   noDevice?: boolean
+  /** Describes the issuer by OpenID alone. */
+  openId?: boolean
+  /** Accepts client id metadata documents; `only`: and registers no clients. */
+  documents?: boolean | "only"
+  /** The issuer that the browser brings back. */
+  iss?: string
   /** Redirects every request to this address. */
   redirect?: string
   /** The answer to a call: none, half of one, 50 MB, invalid JSON, or two answers. */
@@ -155,18 +161,20 @@ export const stand = (ways: Ways = {}) =>
                 authorization_servers: [at("/issuer")],
                 scopes_supported: ["tools"]
               })
-            case "/.well-known/oauth-authorization-server/issuer":
+            case `/.well-known/${ways.openId === true ? "openid-configuration" : "oauth-authorization-server"}/issuer`:
               return json(response, {
                 issuer: at("/issuer"),
                 token_endpoint: at("/token"),
                 authorization_endpoint: at("/authorize"),
-                registration_endpoint: at("/register"),
+                response_types_supported: ["code"],
+                ...(ways.documents === "only" ? {} : { registration_endpoint: at("/register") }),
+                ...(ways.documents === undefined ? {} : { client_id_metadata_document_supported: true }),
                 code_challenge_methods_supported: ["S256"],
                 ...(ways.noDevice === true ? {} : { device_authorization_endpoint: at("/device") })
               })
             case "/register":
               state.clients += 1
-              return json(response, { client_id: `client-${state.clients}` }, 201)
+              return json(response, { ...JSON.parse(body), client_id: `client-${state.clients}` }, 201)
             case "/device":
               return json(response, {
                 device_code: "device-secret",
@@ -180,6 +188,7 @@ export const stand = (ways: Ways = {}) =>
               const back = new URL(url.searchParams.get("redirect_uri")!)
               back.searchParams.set("state", url.searchParams.get("state")!)
               back.searchParams.set("code", "the-code")
+              if (ways.iss !== undefined) back.searchParams.set("iss", ways.iss)
               response.writeHead(302, { location: back.href })
               return response.end()
             }

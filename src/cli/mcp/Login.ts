@@ -6,10 +6,8 @@
  * logged or printed. They are stored for the server's address, so another server with the same name in a config does
  * not get them.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { Clock, Console, Context, Effect, Layer } from "effect"
-import { HttpClient } from "effect/http"
-import { createHash, randomBytes } from "node:crypto"
+import { Clock, Console, Effect } from "effect"
+import { randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { load } from "../../config/ConfigFile.ts"
 import { troubleOf } from "../../config/FileTrouble.ts"
@@ -26,12 +24,6 @@ const failed = (message: string, remedy: string) => new VerbFailed({ message, re
 
 /** Time that the user has to log in with a browser. */
 const PATIENCE = "10 minutes"
-const DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
-
-interface Server {
-  readonly url: string
-  readonly clientId?: string
-}
 
 /** The remote MCP server with this name in the config of any agent in this folder's project. */
 export const serverOf = Effect.fnUntraced(function* (name: string) {
@@ -44,7 +36,7 @@ export const serverOf = Effect.fnUntraced(function* (name: string) {
   if (caller.config === null)
     return yield* failed("There is no agentd.jsonc in this folder or above it.", "Go to the project's folder.")
   const { agents } = yield* load(caller.config)
-  const servers = new Map<string, Server>()
+  const servers = new Map<string, OAuth.Server>()
   for (const { backend } of Object.values(agents)) {
     if (backend.type !== "model") continue
     for (const [one, { clientId, url }] of Object.entries(backend.mcp))
@@ -75,16 +67,8 @@ export const stored = Effect.fnUntraced(function* <A>(act: (folder: string) => A
 const tell = (...lines: ReadonlyArray<string>) =>
   Effect.forEach(lines, (line) => Console.error(plain(line)), { discard: true })
 
-interface At {
-  readonly client: HttpClient.HttpClient
-  readonly server: Server
-  readonly issuer: OAuth.Issuer
-  readonly scope: { readonly scope?: string }
-}
-
-const byCode = Effect.fnUntraced(function* ({ client, issuer, scope, server }: At, endpoint: string) {
-  const clientId = server.clientId ?? (yield* OAuth.register(client, issuer, undefined))
-  const device = yield* OAuth.device(client, endpoint, { client_id: clientId, resource: server.url, ...scope })
+const byCode = Effect.fnUntraced(function* (found: OAuth.Found) {
+  const { clientId, device, tokens } = yield* OAuth.byCode(found)
   yield* tell(
     `Open ${device.verification_uri_complete ?? device.verification_uri}`,
     `and enter the code: ${device.user_code}`,
@@ -94,16 +78,10 @@ const byCode = Effect.fnUntraced(function* ({ client, issuer, scope, server }: A
   let interval = Math.max(1, device.interval ?? 5)
   while ((yield* Clock.currentTimeMillis) < until) {
     yield* Effect.sleep(interval * 1000)
-    const said = yield* OAuth.tokens(client, issuer.token_endpoint, {
-      grant_type: DEVICE,
-      device_code: device.device_code,
-      client_id: clientId,
-      resource: server.url
-    }).pipe(
-      Effect.catchIf(
-        ({ code }) => code === "authorization_pending" || code === "slow_down",
-        ({ code }) => Effect.succeed(code)
-      )
+    const said = yield* Effect.catchIf(
+      tokens,
+      ({ code }) => code === "authorization_pending" || code === "slow_down",
+      ({ code }) => Effect.succeed(code)
     )
     if (typeof said !== "string" && said !== undefined) return { clientId, tokens: said }
     if (said === "slow_down") interval += 5
@@ -111,62 +89,32 @@ const byCode = Effect.fnUntraced(function* ({ client, issuer, scope, server }: A
   return yield* failed("The code expired before it was entered.", "Try again: agentd login")
 })
 
-const byBrowser = Effect.fnUntraced(function* ({ client, issuer, scope, server }: At, endpoint: string) {
-  const methods = issuer.code_challenge_methods_supported
-  if (methods !== undefined && !methods.includes("S256"))
-    return yield* failed(
-      "The issuer does not support PKCE (a proof of which program started the login).",
-      "Ask the operator of the server."
-    )
-  const drawn = yield* Effect.sync(() => randomBytes(32).toString("base64url"))
-  const verifier = yield* Effect.sync(() => randomBytes(48).toString("base64url"))
-  const { address, returned } = yield* LoopbackRedirect.listen(drawn)
-  const clientId = server.clientId ?? (yield* OAuth.register(client, issuer, address))
-  const url = yield* OAuth.safe(endpoint)
-  const asked = {
-    response_type: "code",
-    client_id: clientId,
-    redirect_uri: address,
-    state: drawn,
-    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
-    code_challenge_method: "S256",
-    resource: server.url,
-    ...scope
-  }
-  for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value)
-  yield* tell("Open this address in a browser of this machine:", url.href, "Waiting for the login. To cancel: Ctrl-C.")
-  const back = yield* Effect.timeoutOrElse(returned, {
+const byBrowser = Effect.fnUntraced(function* (found: OAuth.Found, page: string) {
+  const state = yield* Effect.sync(() => randomBytes(32).toString("base64url"))
+  const { address, returned } = yield* LoopbackRedirect.listen(state)
+  const { clientId, tokens, url } = yield* OAuth.byBrowser(found, page, address, state)
+  yield* tell("Open this address in a browser of this machine:", url, "Waiting for the login. To cancel: Ctrl-C.")
+  const { code, issuer } = yield* Effect.timeoutOrElse(returned, {
     duration: PATIENCE,
     orElse: () => Effect.fail(failed("Nobody logged in within 10 minutes.", "Try again: agentd login"))
   })
-  if (back.issuer !== undefined && back.issuer !== issuer.issuer)
-    return yield* failed("The login came back from another issuer, and was rejected.", "Try again: agentd login")
-  const tokens = yield* OAuth.tokens(client, issuer.token_endpoint, {
-    grant_type: "authorization_code",
-    code: back.code,
-    redirect_uri: address,
-    client_id: clientId,
-    code_verifier: verifier,
-    resource: server.url
-  })
-  return { clientId, tokens }
+  return { clientId, tokens: yield* tokens(code, issuer) }
 })
 
 const login = Effect.fnUntraced(function* (name: string, browser: boolean) {
   const server = yield* serverOf(name)
-  const client = Context.get(yield* Layer.build(NodeHttpClient.layerNodeHttp), HttpClient.HttpClient)
-  const { issuer, scopes } = yield* OAuth.discover(client, server.url)
-  const at: At = { client, server, issuer, scope: scopes.length === 0 ? {} : { scope: scopes.join(" ") } }
+  const found = yield* OAuth.discover(server)
+  const { issuer } = found
   const { authorization_endpoint: page, device_authorization_endpoint: code } = issuer
   const way =
     code !== undefined && !(browser && page !== undefined)
-      ? byCode(at, code)
+      ? byCode(found)
       : page === undefined
         ? failed(
             "The issuer supports neither login by code nor login by a web page.",
             "Set a token by bearerEnv in agentd.jsonc."
           )
-        : byBrowser(at, page)
+        : byBrowser(found, page)
   const { clientId, tokens } = yield* way
   const now = yield* Clock.currentTimeMillis
   const grant = RemoteLogin.grantOf({ url: server.url, tokenEndpoint: issuer.token_endpoint, clientId }, tokens, now)

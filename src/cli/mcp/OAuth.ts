@@ -1,15 +1,26 @@
 /**
  * OAuth: the protocol steps of a login at a remote MCP server: discovery of the issuer, registration of agentd as a
- * client, and the exchange for tokens. No step waits for the user.
+ * client, and the exchange for tokens. A login in a browser is done by `@modelcontextprotocol/client`, a login by a code
+ * by `oauth4webapi`. The client's discovery of issuers is not used: it requires a web page for logins, and drops the
+ * address for codes from a description by OpenID. No step waits for the user.
  *
- * Guarantees: each request is limited in size and time, and no redirect is followed. An address must use HTTPS or
- * belong to this machine. Metadata of a server is accepted only for its own address. No error contains a token.
+ * Guarantees: each request is limited in size and time, and goes only to an address that uses HTTPS or belongs to this
+ * machine. No redirect to another origin is followed. Metadata of a server is accepted only for its own address. No
+ * error contains a token.
  */
-import { Effect, Schema, Stream } from "effect"
-import { type HttpClient, HttpClientRequest } from "effect/http"
-import { isReadonlyObject } from "effect/Predicate"
-import { attempt } from "../../config/Attempt.ts"
-import { isSafe } from "../../runs/gateway/RemoteLogin.ts"
+import {
+  buildDiscoveryUrls,
+  discoverOAuthProtectedResourceMetadata,
+  exchangeAuthorization,
+  extractWWWAuthenticateParams,
+  OAuthError as ClientError,
+  registerClient,
+  RegistrationRejectedError,
+  startAuthorization
+} from "@modelcontextprotocol/client"
+import { Effect, Schema } from "effect"
+import * as oauth from "oauth4webapi"
+import { isSafe, limitedFetch } from "../../runs/gateway/RemoteLogin.ts"
 
 export class OAuthError extends Schema.TaggedError<OAuthError>()("OAuthError", {
   message: Schema.String,
@@ -18,202 +29,172 @@ export class OAuthError extends Schema.TaggedError<OAuthError>()("OAuthError", {
   code: Schema.optional(Schema.String)
 }) {}
 
-const MAX_BODY = 256 * 1024
-const LIMIT = "30 seconds"
+export interface Server {
+  readonly url: string
+  /** The client id in the config. A URL is that of a client id metadata document. */
+  readonly clientId?: string
+}
 
-const text = Schema.String
-const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.UndefinedOr(schema))
+/** A server and the issuer whose logins it accepts. */
+export interface Found {
+  readonly server: Server
+  readonly issuer: oauth.AuthorizationServer & { readonly token_endpoint: string }
+  /** The scopes that the server names, separated by spaces. */
+  readonly scope: { readonly scope?: string }
+}
 
-const Resource = Schema.Struct({
-  resource: text,
-  authorization_servers: maybe(Schema.Array(text)),
-  scopes_supported: maybe(Schema.Array(text))
-})
-
-const Issuer = Schema.Struct({
-  issuer: text,
-  token_endpoint: text,
-  authorization_endpoint: maybe(text),
-  device_authorization_endpoint: maybe(text),
-  registration_endpoint: maybe(text),
-  code_challenge_methods_supported: maybe(Schema.Array(text))
-})
-export type Issuer = typeof Issuer.Type
-
-const Tokens = Schema.Struct({
-  access_token: text,
-  token_type: maybe(text),
-  refresh_token: maybe(text),
-  expires_in: maybe(Schema.Finite)
-})
-const Device = Schema.Struct({
-  device_code: text,
-  user_code: text,
-  verification_uri: text,
-  verification_uri_complete: maybe(text),
-  expires_in: Schema.Finite,
-  interval: maybe(Schema.Finite)
-})
-
-const Client = Schema.Struct({ client_id: text })
+const ASK = "ask the operator of the server, or set a token with bearerEnv under mcp in agentd.jsonc"
+const CLIENT_ID = "register agentd there by hand, and set its id with clientId under mcp in agentd.jsonc"
 
 const refused = (message: string, remedy: string, code?: string) => new OAuthError({ message, remedy, code })
 
-const ASK = "ask the operator of the server, or set a token with bearerEnv under mcp in agentd.jsonc"
+const METHODS = {
+  [oauth.customFetch]: (url: string, init: RequestInit) => limitedFetch(url, init),
+  // the fetch decides which addresses are safe
+  [oauth.allowInsecureRequests]: true
+} as const
 
-/** Checks that requests may be sent to an address: it must use HTTPS or belong to this machine. */
-export const safe = (address: string) =>
-  Effect.suspend(() =>
-    isSafe(address)
-      ? Effect.succeed(new URL(address))
-      : Effect.fail(refused(`${address.slice(0, 200)} is not an HTTPS address`, ASK))
-  )
-
-const objectIn = (text: string) => {
-  const value = attempt((): unknown => JSON.parse(text))
-  return isReadonlyObject(value) ? value : undefined
+/** The error of a failed step. */
+const errorOf = (what: string, error: unknown): OAuthError => {
+  if (error instanceof OAuthError) return error
+  if (error instanceof oauth.ResponseBodyError)
+    return refused(
+      `${what} was refused (${error.status}): ${(error.error_description ?? error.error).slice(0, 300)}`,
+      "log in again",
+      error.error
+    )
+  if (error instanceof ClientError)
+    return refused(`${what} was refused: ${error.message.slice(0, 300)}`, "log in again", error.code)
+  if (error instanceof RegistrationRejectedError)
+    return refused(`${what} was refused (${error.status}): ${error.body.slice(0, 300)}`, CLIENT_ID)
+  const isForm = error instanceof SyntaxError || (error instanceof Error && error.name === "ZodError")
+  const why = isForm ? "the answer has an unknown form" : error instanceof Error ? error.message : String(error)
+  return refused(`${what} failed: ${why.slice(0, 300)}`, ASK)
 }
 
-interface Said {
-  readonly status: number
-  readonly body: string
-  readonly headers: { readonly [name: string]: string | undefined }
+const step = <A>(what: string, run: () => Promise<A>) =>
+  Effect.tryPromise({ try: run, catch: (error) => errorOf(what, error) })
+
+const resourceOf = async (address: string) => {
+  const greeting = await limitedFetch(address, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{}"
+  })
+  const { origin } = new URL(address)
+  const { resourceMetadataUrl } = extractWWWAuthenticateParams(greeting)
+  const asked = (named: { readonly resourceMetadataUrl?: URL }) =>
+    discoverOAuthProtectedResourceMetadata(address, named, limitedFetch)
+  // metadata from another origin is ignored: a server can describe only itself
+  const found = resourceMetadataUrl?.origin === origin ? asked({ resourceMetadataUrl }) : Promise.reject(new Error())
+  const resource = await found.catch(() => asked({})).catch(() => undefined)
+  if (resource !== undefined && new URL(resource.resource).origin !== origin)
+    throw refused(`${address} says that its login is for ${resource.resource.slice(0, 200)}`, ASK)
+  return resource
 }
 
-const asked = (client: HttpClient.HttpClient, request: HttpClientRequest.HttpClientRequest) =>
-  Effect.gen(function* () {
-    yield* safe(request.url)
-    const response = yield* client.execute(
-      HttpClientRequest.setHeaders(request, { accept: "application/json", "user-agent": "agentd" })
-    )
-    let size = 0
-    const body = yield* response.stream.pipe(
-      Stream.takeWhile((bytes) => (size += bytes.length) <= MAX_BODY),
-      Stream.decodeText(),
-      Stream.mkString
-    )
-    const said: Said = { status: response.status, body, headers: response.headers }
-    return said
-  }).pipe(
-    Effect.timeout(LIMIT),
-    Effect.catchTag(["HttpClientError", "TimeoutError"], () =>
-      Effect.fail(refused(`${new URL(request.url).origin} cannot be reached`, "check the network, then try again"))
-    )
-  )
-
-const decoded = <A>(schema: Schema.Codec<A, unknown>, { body }: Said, what: string) =>
-  Effect.mapError(Schema.decodeUnknownEffect(schema)(objectIn(body)), () => refused(`${what} has an unknown form`, ASK))
-
-const got = (client: HttpClient.HttpClient, url: string) => asked(client, HttpClientRequest.get(url))
-
-const wellKnown = (url: URL, name: string): ReadonlyArray<string> => {
-  const path = url.pathname === "/" ? "" : url.pathname.replace(/\/$/, "")
-  const at = (rest: string) => `${url.origin}/.well-known/${name}${rest}`
-  return path === "" ? [at("")] : [at(path), at("")]
+const issuerOf = async (address: string) => {
+  for (const { url } of buildDiscoveryUrls(address)) {
+    const answer = await limitedFetch(url, { headers: { accept: "application/json" } })
+    if (answer.status !== 200) continue
+    const issuer = await oauth.processDiscoveryResponse(new URL(address), answer)
+    const { token_endpoint } = issuer
+    if (token_endpoint !== undefined && isSafe(token_endpoint)) return { ...issuer, token_endpoint }
+  }
+  throw refused(`${new URL(address).origin} does not describe how to log in`, ASK)
 }
 
-const first = <A>(
-  client: HttpClient.HttpClient,
-  urls: ReadonlyArray<string>,
-  schema: Schema.Codec<A, unknown>,
-  what: string
-) =>
-  Effect.gen(function* () {
-    for (const url of urls) {
-      const said = yield* got(client, url)
-      if (said.status === 200) return yield* decoded(schema, said, `${what} at ${url}`)
+/** Finds the issuer whose logins a server accepts. */
+export const discover = (server: Server) =>
+  step("the search for the server's issuer", async (): Promise<Found> => {
+    const resource = await resourceOf(server.url)
+    const { authorization_servers: [issuer = new URL(server.url).origin] = [], scopes_supported: scopes = [] } =
+      resource ?? {}
+    return {
+      server,
+      issuer: await issuerOf(issuer),
+      scope: scopes.length === 0 ? {} : { scope: scopes.join(" ") }
     }
-    return undefined
   })
 
-/** Finds the issuer whose logins a server accepts, and the scopes that the server names. */
-export const discover = Effect.fnUntraced(function* (client: HttpClient.HttpClient, address: string) {
-  const server = yield* safe(address)
-  const greeting = yield* asked(
-    client,
-    HttpClientRequest.bodyText(HttpClientRequest.post(address), "{}", "application/json")
-  )
-  const named = /resource_metadata="([^"]{1,2000})"/.exec(greeting.headers["www-authenticate"] ?? "")?.[1]
-  // metadata from another origin is ignored: a server can describe only itself
-  const own = named !== undefined && URL.canParse(named) && new URL(named).origin === server.origin ? [named] : []
-  const urls = [...own, ...wellKnown(server, "oauth-protected-resource")]
-  const resource = yield* first(client, urls, Resource, "the server's description of its login")
-  if (
-    resource !== undefined &&
-    !(URL.canParse(resource.resource) && new URL(resource.resource).origin === server.origin)
-  )
-    return yield* refused(`${address} says that its login is for ${resource.resource.slice(0, 200)}`, ASK)
-  const issuerUrl = yield* safe(resource?.authorization_servers?.[0] ?? server.origin)
-  const issuer = yield* first(
-    client,
-    [...wellKnown(issuerUrl, "oauth-authorization-server"), ...wellKnown(issuerUrl, "openid-configuration")],
-    Issuer,
-    "the issuer's description of itself"
-  )
-  if (issuer === undefined) return yield* refused(`${issuerUrl.origin} does not describe how to log in`, ASK)
-  if (!URL.canParse(issuer.issuer) || new URL(issuer.issuer).href !== issuerUrl.href)
-    return yield* refused(`${issuerUrl.href} claims to be ${issuer.issuer.slice(0, 200)}`, ASK)
-  yield* safe(issuer.token_endpoint)
-  return { issuer, scopes: resource?.scopes_supported ?? [] }
-})
-
-const posted = (client: HttpClient.HttpClient, url: string, form: { readonly [name: string]: string }) =>
-  asked(
-    client,
-    HttpClientRequest.bodyText(
-      HttpClientRequest.post(url),
-      new URLSearchParams(form).toString(),
-      "application/x-www-form-urlencoded"
-    )
-  )
-
-/** Builds the error for a failed request, with the endpoint's own description if it sent one. */
-const refusal = ({ body, status }: Said, what: string) => {
-  const said = objectIn(body)
-  const code = typeof said?.["error"] === "string" ? said["error"] : undefined
-  const words = typeof said?.["error_description"] === "string" ? said["error_description"] : code
-  return refused(
-    `${what} was refused (${status}): ${(words ?? "no reason was given").slice(0, 300)}`,
-    "log in again",
-    code
-  )
+/** The client id: that of the config, or of a new registration. */
+const clientOf = async ({ issuer, server: { clientId } }: Found, register: () => Promise<{ client_id: string }>) => {
+  const isDocument = clientId?.startsWith("https://") === true
+  if (clientId !== undefined && (!isDocument || issuer.client_id_metadata_document_supported === true))
+    return { client_id: clientId }
+  if (issuer.registration_endpoint === undefined) throw refused("the issuer accepts no new clients", CLIENT_ID)
+  return { client_id: (await register()).client_id }
 }
 
-/** Registers agentd at the issuer. Returns the client id. */
-export const register = Effect.fnUntraced(function* (
-  client: HttpClient.HttpClient,
-  { registration_endpoint: url }: Issuer,
-  redirectUri: string | undefined
-) {
-  if (url === undefined)
-    return yield* refused(
-      "the issuer accepts no new clients",
-      "register agentd there by hand, and set its id with clientId under mcp in agentd.jsonc"
+const CLIENT = { client_name: "agentd", token_endpoint_auth_method: "none" }
+
+/** Starts a login by a code, which the user enters on another device. `tokens`: asks whether the user has done so. */
+export const byCode = (found: Found) =>
+  step("the login by a code", async () => {
+    const { issuer, scope, server } = found
+    const client = await clientOf(found, async () => {
+      const grants = { ...CLIENT, grant_types: ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"] }
+      return oauth.processDynamicClientRegistrationResponse(
+        await oauth.dynamicClientRegistrationRequest(issuer, grants, METHODS)
+      )
+    })
+    const resource = { resource: server.url }
+    const device = await oauth.processDeviceAuthorizationResponse(
+      issuer,
+      client,
+      await oauth.deviceAuthorizationRequest(issuer, client, oauth.None(), { ...resource, ...scope }, METHODS)
     )
-  const body = JSON.stringify({
-    client_name: "agentd",
-    token_endpoint_auth_method: "none",
-    ...(redirectUri === undefined
-      ? { grant_types: ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"] }
-      : {
+    const tokens = step("the login", async () =>
+      oauth.processDeviceCodeResponse(
+        issuer,
+        client,
+        await oauth.deviceCodeGrantRequest(issuer, client, oauth.None(), device.device_code, {
+          ...METHODS,
+          additionalParameters: resource
+        })
+      )
+    )
+    return { clientId: client.client_id, device, tokens }
+  })
+
+/**
+ * Starts a login in a browser, which opens `url` and is then redirected to `address`. `tokens`: exchanges the code that
+ * came back, with the issuer that the redirect names.
+ */
+export const byBrowser = (found: Found, page: string, address: string, state: string) =>
+  step("the login", async () => {
+    const { issuer, scope, server } = found
+    const metadata = { ...issuer, authorization_endpoint: page, response_types_supported: ["code"] }
+    const client = await clientOf(found, () =>
+      registerClient(issuer.issuer, {
+        metadata,
+        clientMetadata: {
+          ...CLIENT,
           grant_types: ["authorization_code", "refresh_token"],
           response_types: ["code"],
-          redirect_uris: [redirectUri]
+          redirect_uris: [address]
+        },
+        fetchFn: limitedFetch
+      })
+    )
+    if (!isSafe(page)) throw refused(`${page.slice(0, 200)} is not an HTTPS address`, ASK)
+    const of = { metadata, clientInformation: client, resource: server.url }
+    const { authorizationUrl, codeVerifier } = await startAuthorization(issuer.issuer, {
+      ...of,
+      ...scope,
+      redirectUrl: address,
+      state
+    })
+    const tokens = (code: string, iss: string | undefined) =>
+      step("the login", () =>
+        exchangeAuthorization(issuer.issuer, {
+          ...of,
+          authorizationCode: code,
+          ...(iss === undefined ? {} : { iss }),
+          codeVerifier,
+          redirectUri: address,
+          fetchFn: limitedFetch
         })
+      )
+    return { clientId: client.client_id, url: authorizationUrl.href, tokens }
   })
-  const said = yield* asked(client, HttpClientRequest.bodyText(HttpClientRequest.post(url), body, "application/json"))
-  if (said.status >= 300) return yield* refusal(said, "the registration")
-  return (yield* decoded(Client, said, "the registration")).client_id
-})
-
-const logged = <A>(schema: Schema.Codec<A, unknown>, what: string) =>
-  Effect.fnUntraced(function* (client: HttpClient.HttpClient, url: string, form: { readonly [name: string]: string }) {
-    const said = yield* posted(client, url, form)
-    if (said.status >= 300) return yield* refusal(said, what)
-    return yield* decoded(schema, said, `the answer to ${what}`)
-  })
-
-export const tokens = logged(Tokens, "the login")
-
-/** Requests a code, which the user enters on another device. */
-export const device = logged(Device, "the login by a code")

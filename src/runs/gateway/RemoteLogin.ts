@@ -11,6 +11,7 @@
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
+import { attempt } from "../../config/Attempt.ts"
 import { isObject } from "./UsageReader.ts"
 
 export interface Grant {
@@ -23,8 +24,8 @@ export interface Grant {
   readonly expiresAt?: number
 }
 
-/** Maximum size of a stored login and of an issuer's answer, bytes. */
-const MAX_LOGIN = 64 * 1024
+/** Maximum size of a stored login and of an answer in a login, bytes. */
+const [MAX_LOGIN, MAX_ANSWER] = [64 * 1024, 256 * 1024]
 /** Timeout for an issuer's answer, ms. */
 const LIMIT = 30_000
 /** A token that expires within this time is renewed before it is sent, ms. */
@@ -54,26 +55,14 @@ const contentOf = (name: string): unknown => {
   }
 }
 
+const isGrant = (value: unknown): value is Grant & { readonly [name: string]: unknown } =>
+  isObject(value) &&
+  ["url", "tokenEndpoint", "clientId", "accessToken"].every((name) => typeof value[name] === "string")
+
 /** The stored login for an address; undefined if there is none or if it cannot be read. */
 export const read = (folder: string, url: string): Grant | undefined => {
-  try {
-    const stored = contentOf(fileOf(folder, url))
-    if (!isObject(stored) || stored["url"] !== url) return undefined
-    const [accessToken, clientId, tokenEndpoint] = [stored["accessToken"], stored["clientId"], stored["tokenEndpoint"]]
-    if (typeof accessToken !== "string" || typeof clientId !== "string" || typeof tokenEndpoint !== "string")
-      return undefined
-    const [expiresAt, refreshToken] = [stored["expiresAt"], text(stored["refreshToken"])]
-    return {
-      url,
-      tokenEndpoint,
-      clientId,
-      accessToken,
-      ...(refreshToken === undefined ? {} : { refreshToken }),
-      ...(typeof expiresAt === "number" ? { expiresAt } : {})
-    }
-  } catch {
-    return undefined
-  }
+  const stored = attempt(() => contentOf(fileOf(folder, url)))
+  return isGrant(stored) && stored.url === url ? stored : undefined
 }
 
 /** Stores a login. Throws if the file cannot be written. */
@@ -115,44 +104,42 @@ export const grantOf = (
   ...(seconds === undefined ? {} : { expiresAt: now + seconds * 1000 })
 })
 
-/** Sends a form to an issuer. Follows no redirect. */
-const posted = async (address: string, form: { readonly [name: string]: string }) => {
-  if (!isSafe(address)) throw new Error(`${address.slice(0, 200)} is not an HTTPS address`)
-  const unreachable = () => new Error(`${new URL(address).origin} cannot be reached`)
-  const response = await fetch(address, {
-    method: "POST",
-    redirect: "manual",
-    headers: { accept: "application/json", "user-agent": "agentd" },
-    body: new URLSearchParams(form),
-    signal: AbortSignal.timeout(LIMIT)
-  }).catch(() => Promise.reject(unreachable()))
-  const parts: Array<Uint8Array> = []
-  let size = 0
+/**
+ * A fetch for the requests of logins, with limits on size and time. Follows no redirect. Rejects if the address is not
+ * safe or cannot be reached.
+ */
+export const limitedFetch = async (address: string | URL, init: RequestInit = {}): Promise<Response> => {
+  const { href, origin } = new URL(address)
+  if (!isSafe(href)) throw new Error(`${href.slice(0, 200)} is not an HTTPS address`)
   try {
-    for await (const part of response.body ?? []) {
+    const headers = new Headers(init.headers)
+    headers.set("user-agent", "agentd")
+    const signal = AbortSignal.timeout(LIMIT)
+    const answer = await fetch(href, { ...init, headers, redirect: "manual", signal })
+    const parts: Array<Uint8Array> = []
+    let size = 0
+    for await (const part of answer.body ?? []) {
       size += part.length
-      if (size > MAX_LOGIN) break
+      if (size > MAX_ANSWER) break
       parts.push(part)
     }
+    return new Response(size === 0 ? null : Buffer.concat(parts), { status: answer.status, headers: answer.headers })
   } catch {
-    throw unreachable()
-  }
-  try {
-    const body: unknown = JSON.parse(Buffer.concat(parts).toString("utf8"))
-    return { status: response.status, body: isObject(body) ? body : {} }
-  } catch {
-    return { status: response.status, body: {} }
+    throw new Error(`${origin} cannot be reached`)
   }
 }
 
 /** Asks the issuer for new tokens. Rejects with its reason if it refuses. */
 const renewed = async ({ clientId, refreshToken = "", tokenEndpoint, url }: Grant): Promise<Tokens> => {
-  const { body, status } = await posted(tokenEndpoint, {
-    grant_type: "refresh_token",
-    refresh_token: refreshToken,
-    client_id: clientId,
-    resource: url
+  const form = { grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId, resource: url }
+  const answer = await limitedFetch(tokenEndpoint, {
+    method: "POST",
+    headers: { accept: "application/json" },
+    body: new URLSearchParams(form)
   })
+  const { status } = answer
+  const said: unknown = await answer.json().catch(() => undefined)
+  const body = isObject(said) ? said : {}
   const access_token = text(body["access_token"])
   if (status === 200 && access_token !== undefined) {
     const seconds = body["expires_in"]

@@ -1,6 +1,6 @@
 /** Remote MCP servers work as local ones do, and what they do wrong ends no agent. */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, type FileSystem, Fiber, Layer, type Scope } from "effect"
+import { Duration, Effect, type FileSystem, Fiber, type Scope } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import * as fs from "node:fs"
 import type { RunEvent } from "../../../src/runs/Backend.ts"
@@ -8,7 +8,6 @@ import * as OAuth from "../../../src/cli/mcp/OAuth.ts"
 import * as McpConnection from "../../../src/model-agent/McpConnection.ts"
 import * as McpHttp from "../../../src/model-agent/McpHttp.ts"
 import * as McpTools from "../../../src/model-agent/McpTools.ts"
-import { ModelHttp } from "../../../src/model-agent/ModelHttp.ts"
 import * as RemoteLogin from "../../../src/runs/gateway/RemoteLogin.ts"
 import type { ProcessTree } from "../../../src/runs/process/ProcessTree.ts"
 import type { Reaper } from "../../../src/runs/process/Reaper.ts"
@@ -331,10 +330,9 @@ describe("a remote server that wants a login", () => {
     "a server that says that its login is for somebody else is not believed",
     Effect.gen(function* () {
       const { stand } = yield* setup({ login: true, resource: "https://bank.example.org/" })
-      const client = Context.get(yield* Layer.build(yield* ModelHttp), HttpClient.HttpClient)
-      const error = yield* Effect.flip(OAuth.discover(client, stand.url))
+      const error = yield* Effect.flip(OAuth.discover({ url: stand.url }))
       assert.match(error.message, /says that its login is for https:\/\/bank/)
-      assert.match((yield* Effect.flip(OAuth.discover(client, "http://example.org/mcp"))).message, /not an HTTPS/)
+      assert.match((yield* Effect.flip(OAuth.discover({ url: "http://example.org/mcp" }))).message, /not an HTTPS/)
     })
   )
 })

@@ -8,19 +8,30 @@ import * as McpStand from "../../support/McpStand.ts"
 import * as Sandbox from "../../support/Sandbox.ts"
 import { launch } from "./Child.ts"
 
-const configOf = (url: string) => ({
-  agents: { builder: { backend: { type: "model", provider: "anthropic", model: "m", mcp: { tracker: { url } } } } }
+const configOf = (server: object) => ({
+  agents: { builder: { backend: { type: "model", provider: "anthropic", model: "m", mcp: { tracker: server } } } }
 })
 
-const setup = Effect.fnUntraced(function* (ways: McpStand.Ways) {
+const DOCUMENT = "https://example.org/agentd.json"
+
+const setup = Effect.fnUntraced(function* (ways: McpStand.Ways, more: { readonly clientId?: string } = {}) {
   const stand = yield* McpStand.stand({ login: true, ...ways })
   const box = yield* Sandbox.make("shop")
-  box.configure(configOf(stand.url))
+  box.configure(configOf({ url: stand.url, ...more }))
   const login = (...args: ReadonlyArray<string>) =>
     launch(["--state", box.state, "login", "tracker", ...args], { cwd: box.project, env: box.environment })
   const files = () => readdirSync(join(box.state, "logins"))
   const grant = () => JSON.parse(readFileSync(join(box.state, "logins", files()[0]!), "utf8"))
-  return { stand, box, login, files, grant }
+  const registered = () => stand.seen.filter(({ path }) => path === "/register").length
+  return { stand, box, login, files, grant, registered }
+})
+
+/** Starts a login in a browser; its address is the page that the user opens. */
+const opened = Effect.fnUntraced(function* (running: { readonly child: { readonly stderr: NodeJS.ReadableStream } }) {
+  let shown = ""
+  running.child.stderr.on("data", (text) => (shown += text))
+  yield* until(() => /http\S+authorize\S+/.test(shown))
+  return new URL(/http\S+authorize\S+/.exec(shown)![0])
 })
 
 describe("agentd login", () => {
@@ -44,10 +55,7 @@ describe("agentd login", () => {
     Effect.gen(function* () {
       const { grant, login, stand } = yield* setup({ noDevice: true })
       const running = yield* login()
-      let shown = ""
-      running.child.stderr.on("data", (text: string) => (shown += text))
-      yield* until(() => /http\S+authorize\S+/.test(shown))
-      const page = new URL(/http\S+authorize\S+/.exec(shown)![0])
+      const page = yield* opened(running)
       assert.strictEqual(page.searchParams.get("code_challenge_method"), "S256")
       assert.strictEqual(page.searchParams.get("resource"), stand.url)
       const forged = new URL(page.searchParams.get("redirect_uri")!)
@@ -58,6 +66,43 @@ describe("agentd login", () => {
       const { code, err } = yield* running.ended
       assert.strictEqual(code, 0, err)
       assert.strictEqual(grant().accessToken, "access-1-secret")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("in a browser: what another issuer brings back is not believed, and its code goes nowhere", () =>
+    Effect.gen(function* () {
+      const { login, stand } = yield* setup({ noDevice: true, iss: "https://evil.example.org" })
+      const running = yield* login()
+      yield* Effect.flatMap(opened(running), (page) => Effect.promise(() => fetch(page)))
+      const { code, err } = yield* running.ended
+      assert.strictEqual(code, 1)
+      assert.match(err, /issuer/i)
+      assert.isFalse(stand.seen.some(({ path }) => path === "/token"))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("by a code at an issuer that describes itself by OpenID alone", () =>
+    Effect.gen(function* () {
+      const { grant, login } = yield* setup({ openId: true })
+      const { code, err } = yield* (yield* login()).ended
+      assert.strictEqual(code, 0, err)
+      assert.strictEqual(grant().accessToken, "access-1-secret")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("with a client id metadata document where the issuer wants one; elsewhere it registers", () =>
+    Effect.gen(function* () {
+      const wants = yield* setup({ documents: true }, { clientId: DOCUMENT })
+      assert.strictEqual((yield* (yield* wants.login()).ended).code, 0)
+      assert.strictEqual(wants.grant().clientId, DOCUMENT)
+      assert.strictEqual(wants.registered(), 0)
+      const other = yield* setup({}, { clientId: DOCUMENT })
+      assert.strictEqual((yield* (yield* other.login()).ended).code, 0)
+      assert.strictEqual(other.grant().clientId, "client-1")
+      const none = yield* setup({ documents: "only" })
+      const { code, err } = yield* (yield* none.login()).ended
+      assert.strictEqual(code, 1)
+      assert.match(err, /accepts no new clients.*clientId under mcp/s)
     }).pipe(Effect.scoped)
   )
 

@@ -9,6 +9,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Cron, Deferred, Effect, Layer, Queue, Random, Result, Schedule, Sink, Stdio, Stream } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"
+import { discoverAuthorizationServerMetadata } from "@modelcontextprotocol/client"
 import * as Tar from "effect/encoding/Tar"
 import { HttpServer, HttpServerResponse } from "effect/http"
 import { ChildProcess } from "effect/process"
@@ -168,4 +169,35 @@ describe("Effect", () => {
       yield* Deferred.succeed(gate, undefined)
     }).pipe(Effect.provide(NodeHttpServer.layer(createServer, { port: 0, host: "127.0.0.1" })))
   )
+})
+
+describe("the discovery of issuers in @modelcontextprotocol/client (cli/mcp/OAuth.ts)", () => {
+  const ISSUER = "https://issuer.example.org"
+  const device_authorization_endpoint = `${ISSUER}/device`
+  const described = (name: string, description: object) =>
+    discoverAuthorizationServerMetadata(ISSUER, {
+      fetchFn: async (url) =>
+        String(url) === `${ISSUER}/.well-known/${name}`
+          ? Response.json({ issuer: ISSUER, token_endpoint: `${ISSUER}/token`, ...description })
+          : new Response("", { status: 404 })
+    })
+
+  it("drops the address for codes from a description by OpenID", async () => {
+    const found = await described("openid-configuration", {
+      authorization_endpoint: `${ISSUER}/authorize`,
+      jwks_uri: `${ISSUER}/keys`,
+      response_types_supported: ["code"],
+      subject_types_supported: ["public"],
+      id_token_signing_alg_values_supported: ["RS256"],
+      device_authorization_endpoint
+    })
+    assert.isDefined(found)
+    assert.notProperty(found, "device_authorization_endpoint")
+  })
+
+  it("requires a web page for logins", async () => {
+    const description = { response_types_supported: ["code"], device_authorization_endpoint }
+    const error = await described("oauth-authorization-server", description).catch((error: unknown) => error)
+    assert.match(String(error), /authorization_endpoint/)
+  })
 })
