@@ -3,6 +3,7 @@
  * (`--state DIR`), these commands need the same flag. Without it, they would reach or start another daemon.
  */
 import { shellWord } from "../../config/ShellWord.ts"
+import { OLD } from "./Renamed.ts"
 
 /** All verbs. A test compares this list with the help. */
 export const VERBS =
@@ -10,8 +11,11 @@ export const VERBS =
     " "
   )
 
-/** Matches `agentd VERB`, but not at the end of a path, because a state directory can be /var/lib/agentd. */
-const COMMAND = new RegExp(`(?<![\\w/.-])agentd (?=(${VERBS.join("|")})\\b)`, "g")
+/**
+ * Matches `agentd VERB`, but not at the end of a path, because a state directory can be /var/lib/agentd. An older daemon
+ * uses old names of verbs.
+ */
+const COMMAND = new RegExp(`(?<![\\w/.-])agentd (?=(${[...VERBS, ...OLD].join("|")})\\b)`, "g")
 
 /** Adds `--state` to the commands in a text. `state`: the state directory; null for the default one. */
 export const inWorld = (text: string, state: string | null): string =>

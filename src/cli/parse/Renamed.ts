@@ -37,6 +37,9 @@ const NEW: { readonly [old: string]: string } = {
   watch: "ps --watch"
 }
 
+/** First words of the old names, some of which are verbs today. */
+export const OLD: ReadonlyArray<string> = Object.keys(NEW).map((name) => name.split(" ")[0]!)
+
 /** Old verbs that only contained subcommands, with their new names. */
 const GROUPS: ReadonlyMap<string, string> = new Map([
   ["conversation", "project"],
