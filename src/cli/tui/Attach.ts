@@ -18,7 +18,7 @@ import { answered, type Asked, chosen, HELP, parse } from "./AttachInput.ts"
 import * as AttachQueue from "./AttachQueue.ts"
 import { AttachView, type Line } from "./AttachView.ts"
 import { following } from "../log/Following.ts"
-import { Invocation } from "../parse/Invocation.ts"
+import { hint, Invocation } from "../parse/Invocation.ts"
 import * as LineEditor from "./LineEditor.ts"
 import * as LiveScreen from "./LiveScreen.ts"
 import { typedLines } from "../parse/StandardInput.ts"
@@ -151,7 +151,8 @@ const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo, seen: S
       return yield* Effect.catchIf(
         doing,
         (error) => error._tag !== "DaemonUnreachable",
-        ({ message, remedy }) => Effect.succeed(told(`${plain(message)} → ${plain(remedy)}`, "yellow"))
+        ({ message, remedy }) =>
+          Effect.map(hint(plain(remedy)), (next) => told(`${plain(message)} → ${next}`, "yellow"))
       )
   }
 })

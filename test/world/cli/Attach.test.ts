@@ -348,6 +348,22 @@ describe("agentd attach", () => {
     })
   )
 
+  it.live("the command in a refusal names the state directory", () =>
+    Effect.gen(function* () {
+      const world = makeWorld({ calls: [callInfo()] })
+      const { state } = yield* serve(world, [turn("t1")])
+      const { child, ended, out } = yield* launch(["--state", state, "attach", "builder", "--stdin"], { input: null })
+      child.stdin.write("/approve\n")
+      yield* eventually(() => out().includes("type the command again"))
+      world.calls[0] = callInfo({ arguments: '{"command":"true"}' })
+      child.stdin.write("/approve\n")
+      yield* eventually(() => out().includes("→"))
+      expect(out()).toContain(`→ See its current content: agentd --state ${state} approve 01call`)
+      child.stdin.write("/quit\n")
+      expect(yield* ended).toMatchObject({ code: 0 })
+    })
+  )
+
   it.live("what is typed while the daemon is away is kept in its order, and sent once when it is back", () =>
     Effect.gen(function* () {
       const world = makeWorld()
