@@ -6,7 +6,8 @@
  */
 import type { CallPart, CallResult, Message, Part } from "./Provider.ts"
 
-export const LOST = "The outcome of this call is unknown: agentd was restarted while it ran. Look before you repeat it."
+export const LOST =
+  "The outcome of this call is unknown: the agent's process ended while it ran. Look before you repeat it."
 
 /** Text that replaces an empty answer. */
 export const SILENT: Message = { role: "user", text: "(You answered this with nothing.)", note: true }

@@ -327,8 +327,9 @@ const reasonOf = (outcome: Outcome): string | null => {
     case "Uncounted":
       if (outcome.reason === "unavailable") return "its provider was unavailable"
       if (outcome.reason === "auth") return "its login was refused"
-      // older versions of agentd used "lost" for both reasons
-      if (outcome.reason === "lost" || outcome.reason === "taken") return "agentd was stopped while it ran"
+      // older versions of agentd used "lost" for "taken", too
+      if (outcome.reason === "lost") return "it is unknown how it ended"
+      if (outcome.reason === "taken") return "agentd ended while it ran"
       return `${outcome.reason} ended it`
     default:
       return outcome.detail

@@ -190,12 +190,12 @@ const killedIn: {
   Spawning: {
     events: [place, prompt],
     then: "Running",
-    told: /agentd was stopped while it ran[^]*from ada, a person\nm1/
+    told: /agentd ended while it ran[^]*from ada, a person\nm1/
   },
   Running: {
     events: [place, prompt, started],
     then: "Running",
-    told: /agentd was stopped while it ran[^]*from ada, a person\nm1/
+    told: /agentd ended while it ran[^]*from ada, a person\nm1/
   },
   Interrupting: {
     events: [place, prompt, started, { _tag: "UrgentMessage", messageId: "m2" }],

@@ -207,7 +207,7 @@ describe("turns", () => {
       yield* world.lose
       yield* world.open
       const [, last] = yield* world.kind("turn.started", 2)
-      assert.match(String(last!.payload["input"]), /^Watch\.\n\nYour last run ended early: agentd was stopped/)
+      assert.match(String(last!.payload["input"]), /^Watch\.\n\nYour last run ended early: agentd ended while it ran/)
     }).pipe(Effect.scoped)
   )
 

@@ -154,10 +154,18 @@ const REWORDED = [
   ["has finished a run successfully", "has ended a run well"]
 ] as const
 
-/** Undoes newer wordings in rows. */
+/** Why a worker's run ended early, which the fold says: today's wordings, and the one of the recordings. */
+const ENDED = [
+  ["agentd ended while it ran", "agentd was stopped while it ran"],
+  ["it is unknown how it ended", "agentd was stopped while it ran"]
+] as const
+
+/** Undoes newer wordings in rows and in what a worker's fold says. */
 const reworded = (name: string, value: unknown): unknown => {
-  if (!name.startsWith("row: ")) return value
-  const text = REWORDED.reduce((all, [today, recorded]) => all.replaceAll(today, recorded), JSON.stringify(value))
+  const isRow = name.startsWith("row: ")
+  if (!isRow && !/ worker\/[^ ]+$/.test(name)) return value
+  const words = isRow ? [...REWORDED, ...ENDED] : ENDED
+  const text = words.reduce((all, [today, recorded]) => all.replaceAll(today, recorded), JSON.stringify(value))
   return JSON.parse(text) as unknown
 }
 
