@@ -20,19 +20,27 @@ export class AcpEvents {
   private readonly wire: Wire
   /** False if the run ends with the daemon, so that no event needs a position. */
   private readonly isKept: boolean
+  /** Called after each emission. */
+  private readonly changed: Effect.Effect<void>
   private readonly order = Semaphore.makeUnsafe(1)
   place: AcpHistory.Rest["place"]
 
-  constructor(queue: Events, wire: Wire, { isKept }: Pick<RunProcess, "isKept">, place = { end: 0, index: 0 }) {
+  constructor(
+    queue: Events,
+    wire: Wire,
+    { changed, isKept }: Pick<RunProcess, "isKept"> & { readonly changed: Effect.Effect<void> },
+    place = { end: 0, index: 0 }
+  ) {
     this.queue = queue
     this.wire = wire
     this.isKept = isKept
+    this.changed = changed
     this.place = place
   }
 
   /** Emits events after all earlier events, without a position. */
   readonly aside = (make: Make): Effect.Effect<void> =>
-    this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.queue, make()))))
+    Effect.andThen(this.order.withPermit(Effect.suspend(() => Queue.offerAll(this.queue, make()))), this.changed)
 
   readonly tell = (make: Make): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -49,17 +57,19 @@ export class AcpEvents {
 
   /** Emits events that the stream does not contain. Returns the emitted events. */
   readonly noted = (note: AcpHistory.Note, make: Make): Effect.Effect<ReadonlyArray<RunEvent>> =>
-    this.order.withPermit(
-      Effect.suspend(() => {
-        const end = this.wire.taken()
-        const events = make()
-        if (events.length === 0) return Effect.succeed(events)
-        return Effect.andThen(
-          this.wire.note(note, true),
-          Effect.as(Queue.offerAll(this.queue, this.placed(end, events)), events)
-        )
-      })
-    )
+    this.order
+      .withPermit(
+        Effect.suspend(() => {
+          const end = this.wire.taken()
+          const events = make()
+          if (events.length === 0) return Effect.succeed(events)
+          return Effect.andThen(
+            this.wire.note(note, true),
+            Effect.as(Queue.offerAll(this.queue, this.placed(end, events)), events)
+          )
+        })
+      )
+      .pipe(Effect.tap(this.changed))
 
   private placed(end: number, events: ReadonlyArray<RunEvent>): ReadonlyArray<RunEvent> {
     if (!this.isKept) return events

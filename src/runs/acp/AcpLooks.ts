@@ -1,12 +1,11 @@
 /**
  * AcpLooks: checks that run shortly after the agent has sent something: whether a pending call must be emitted, whether
- * a call runs without approval, and whether a turn that the agent began by itself has ended. One check runs always:
- * whether the agent is silent for too long.
+ * a call runs without approval, and whether a turn that the agent began by itself has ended.
  *
  * Guarantees: at most one check of each kind runs at a time, and only while there is something to check. No check runs
  * while output that an earlier daemon has read is being replayed.
  */
-import { Duration, Effect, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import * as AcpChoices from "./AcpChoices.ts"
 import * as AcpFault from "./AcpFault.ts"
 import type { AcpSession } from "./AcpSession.ts"
@@ -98,23 +97,4 @@ export const make = (of: Of): Effect.Effect<void> => {
     ],
     { discard: true }
   )
-}
-
-/** How often silence is checked within the silence limit. */
-const LOOKS = 10
-
-/**
- * Ends a turn in which the agent is silent for too long. `isQuiet`: counts the checks since the agent's last message;
- * 0 if no turn is active, or if a permission request waits for the user.
- */
-export const silence = (
-  { silence: limit }: Pick<AcpBackend, "silence">,
-  of: { readonly isQuiet: () => number; readonly over: (fault: AcpFault.Fault) => Effect.Effect<void> }
-): Effect.Effect<void> => {
-  const look = Effect.suspend(() =>
-    of.isQuiet() <= LOOKS
-      ? Effect.void
-      : of.over(AcpFault.error("silence", `the agent sent nothing for ${Duration.format(limit)}`, true))
-  )
-  return Effect.forever(Effect.andThen(Effect.sleep(Duration.times(limit, 1 / LOOKS)), look))
 }

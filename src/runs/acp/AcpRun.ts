@@ -8,11 +8,12 @@
  * Guarantees: the events of a turn end when its prompt is answered or refused. They also end when the agent is silent
  * for too long, or has exited. An error in a turn ends the run. A cancel leaves no permission request open. An action
  * that agentd performs for the agent is a call of the agent, under its approvals. `Exited` is the last event, sent when
- * all processes of the run have ended.
+ * all processes of the run have ended. The timeouts and the steps of the end are those of every run (RunLifecycle).
  */
 import type { PromptRequest } from "@agentclientprotocol/sdk"
-import { type Cause, Clock, Deferred, Duration, Effect, Exit, Fiber, Queue, Scope, Stream } from "effect"
+import { type Cause, Clock, Effect, Exit, type Fiber, Queue, Scope } from "effect"
 import type { AcpBackend } from "../../config/BackendConfig.ts"
+import * as Fault from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
 import * as AcpChoices from "./AcpChoices.ts"
 import { AcpChoosing } from "./AcpChoosing.ts"
@@ -33,11 +34,13 @@ import type { SessionCosts } from "./AcpUsage.ts"
 import * as AcpWire from "./AcpWire.ts"
 import * as AgentdMeta from "./AgentdMeta.ts"
 import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
-import type { Line } from "../../config/LineSplitter.ts"
+import { ErrorOutput } from "../line/ErrorOutput.ts"
+import type { Wait } from "../line/LineProtocol.ts"
+import * as RunLifecycle from "../line/RunLifecycle.ts"
+import type { Work } from "../line/RunPhases.ts"
 import * as Checkpoint from "../process/Checkpoint.ts"
 import type { ModelUpdates } from "../model/ModelUpdates.ts"
-import * as RunProcess from "../process/RunProcess.ts"
-import * as RunEnd from "../RunEnd.ts"
+import type * as RunProcess from "../process/RunProcess.ts"
 import type { Workspace } from "../sandbox/Workspace.ts"
 
 export interface Options {
@@ -64,9 +67,6 @@ const CAPACITY = 256
 const STOPS = "1 second"
 /** If no message arrives for this time, the replay of a loaded session is over. */
 const REPLAYS = "1 second"
-/** How long an agent may take to exit after its input is closed. */
-const END_GRACE = "2 seconds"
-const MAX_LINE = 16_384
 /** Maximum number of reasons for denials in one turn that are passed to the agent. */
 const MAX_WORDS = 32
 
@@ -85,10 +85,12 @@ interface Parts {
   /** Scope that ends before `Exited` is emitted. */
   readonly inner: Scope.Closeable
   readonly terminals: AcpTerminals.AcpTerminals
+  readonly timers: RunLifecycle.Timers
   readonly wire: AcpWire.Wire
 }
 
-class AcpRun {
+class AcpRun implements RunLifecycle.Driver {
+  readonly name: string
   private readonly options: Options
   private readonly queue: Events
   private readonly scope: Scope.Scope
@@ -105,36 +107,34 @@ class AcpRun {
   private session: AcpSession.AcpSession | undefined
   /** True if the current turn has been asked to stop. */
   private cancelled = false
-  private ending = false
-  private over = Deferred.makeUnsafe<void>()
-  /** The run's outcome, if the run does not end as requested. */
-  private verdict: Outcome | undefined
+  /** True while a prompt has no answer. */
+  private isPrompted = false
   /** The outcome of the last turn, if it failed and the agent can take the next one. */
   private failed: Outcome | undefined
-  private quiet = 0
   /** The reasons that users gave for denied calls, until the agent has been told. */
   private readonly words: Array<string> = []
   private readonly look: Effect.Effect<void>
   /** True if the agent has listed its commands: then the replay of a loaded session is over. */
   private isReplayed = false
   private lines = 0
-  private said = ""
   /** Notes of an earlier daemon, until all of them have been replayed. */
   private recall: AcpAdoption | undefined
   /** True if an earlier daemon has sent a further prompt of the same turn. */
   private goesOn = false
-  /** Number of bytes of standard error that have been handled, up to the end of a line. */
-  private errorsTaken: number
+  private readonly errors: ErrorOutput
+  private readonly lifecycle: RunLifecycle.RunLifecycle
 
-  constructor(options: Options, { inner, queue, scope, terminals, wire }: Parts) {
+  constructor(options: Options, { inner, queue, scope, terminals, timers, wire }: Parts) {
     this.options = options
+    this.name = options.own === undefined ? (options.config.argv[0] ?? "") : "the model agent"
     this.queue = queue
     this.scope = scope
     this.inner = inner
     this.terminals = terminals
     this.wire = wire
     const rest = Checkpoint.of<AcpHistory.Rest>(options.program)?.state
-    this.telling = new AcpEvents(queue, wire, options.program, rest?.place)
+    this.lifecycle = new RunLifecycle.RunLifecycle(this, options.config, timers)
+    this.telling = new AcpEvents(queue, wire, { ...options.program, changed: this.lifecycle.changed }, rest?.place)
     const { remark: notice } = this
     const { hear, noted, tell } = this.telling
     this.own = options.own?.(rest?.updates)
@@ -142,7 +142,7 @@ class AcpRun {
     this.updates = updates
     this.session = rest?.session
     if (rest !== undefined) updates.spending.opens(rest.session, undefined, options.costs)
-    this.errorsTaken = options.program.stderr.from ?? 0
+    this.errors = new ErrorOutput(options.program)
     const history = AcpHistory.of(options.program.before)
     this.recall = history === undefined ? undefined : new AcpAdoption(history, updates)
     this.permissions = new AcpPermissions({
@@ -183,15 +183,11 @@ class AcpRun {
     const { program } = this.options
     const isNew = this.recall === undefined
     yield* this.telling.aside(() => Checkpoint.again(program, this.session?.sessionId))
-    const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
+    const pumps = [
+      yield* Effect.forkScoped(this.wire.listen),
+      yield* Effect.forkScoped(this.errors.read(program, 1, this.telling.aside))
+    ]
     if (isNew) yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
-    const waits = () => this.recall === undefined && this.updates.active !== undefined && this.permissions.size === 0
-    yield* Effect.forkScoped(
-      AcpLooks.silence(this.options.config, {
-        isQuiet: () => (this.quiet = waits() ? this.quiet + 1 : 0),
-        over: (fault) => (this.updates.isOwn ? this.rested : this.fail(fault))
-      })
-    )
     // if `finish` fails, the queue still ends, so that the reader does not wait forever
     yield* Effect.forkScoped(Effect.ensuring(this.finish(pumps), Queue.end(this.queue)))
     return this.run
@@ -200,9 +196,10 @@ class AcpRun {
   /** Emits a checkpoint between two turns, if much output was written since the last checkpoint. */
   private rests(out: number): Effect.Effect<void> {
     const { isDue } = this.options.program
-    if (!isDue(out, this.errorsTaken)) return Effect.void
+    if (!isDue(out, this.errors.taken)) return Effect.void
     return this.telling.aside(() => {
-      const { errorsTaken: err, session, updates, wire } = this
+      const { session, updates, wire } = this
+      const { taken: err } = this.errors
       const { isAny, begun: terminals } = this.terminals.known()
       if (session === undefined || updates.active !== undefined || !wire.isQuiet() || isAny) return []
       const { place } = this.telling
@@ -211,18 +208,39 @@ class AcpRun {
     })
   }
 
-  readonly written: AcpTerminals.Options["written"] = (id, stream, chunk) => {
-    this.quiet = 0
-    return this.telling.aside(() => this.updates.terminal(id, stream, chunk))
-  }
+  readonly written: AcpTerminals.Options["written"] = (id, stream, chunk) =>
+    Effect.andThen(
+      this.lifecycle.heard,
+      this.telling.aside(() => this.updates.terminal(id, stream, chunk))
+    )
 
   opened(callId: string, terminalId: string): void {
     this.updates.opened(callId, terminalId)
   }
 
-  heard(): void {
-    this.quiet = 0
+  get heard(): Effect.Effect<void> {
     this.lines += 1
+    return this.lifecycle.heard
+  }
+
+  get program(): RunProcess.RunProcess {
+    return this.options.program
+  }
+
+  get work(): Work {
+    if (this.session === undefined) return "other"
+    if (this.updates.active !== undefined) return "turn"
+    return this.isPrompted ? "other" : "none"
+  }
+
+  get waits(): Wait | undefined {
+    if (this.recall !== undefined) return undefined
+    if (this.session === undefined) return "ready"
+    return this.updates.active !== undefined && this.permissions.size === 0 ? "answer" : undefined
+  }
+
+  lapsed(_: Wait, fault: Fault.Fault): Effect.Effect<void> {
+    return this.updates.isOwn ? this.rested : this.fail(fault)
   }
 
   notified(method: string, params: unknown): Effect.Effect<void> {
@@ -267,40 +285,20 @@ class AcpRun {
     }
   })
 
-  private get errors(): Effect.Effect<void> {
-    const { program } = this.options
-    const emit = (lines: ReadonlyArray<Line>, _: number, whole: number | undefined) => {
-      this.said = lines.findLast(({ text }) => text.trim() !== "")?.text ?? this.said
-      return this.telling.aside(() => {
-        this.errorsTaken = whole ?? this.errorsTaken
-        return RunProcess.errorsOf(program, 1, lines)
-      })
-    }
-    return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
-  }
-
   /** Opens the session and sends the first prompt. */
   private readonly life: Effect.Effect<void> = Effect.suspend(() => {
     const { config, cwd, spec } = this.options
     const files = this.files !== undefined
     return AcpSession.open(this.wire, { config, spec, cwd, files, forgot: this.forgot, replayed: this.replayed }).pipe(
-      Effect.timeoutOrElse({
-        duration: config.startTimeout,
-        orElse: () => {
-          const time = Duration.format(config.startTimeout)
-          return Effect.fail(AcpFault.error("start", `${config.argv.join(" ")} was not ready within ${time}`, true))
-        }
-      }),
       Effect.matchEffect({
         onFailure: (fault) => this.fail(fault),
         onSuccess: (session) =>
-          Effect.andThen(
-            Effect.andThen(
-              this.note({ say: "session", session }),
-              this.tell(() => this.opens(session))
-            ),
-            this.ending ? Effect.void : this.first(session)
-          )
+          this.lifecycle.verdict !== undefined
+            ? Effect.void
+            : this.note({ say: "session", session }).pipe(
+                Effect.andThen(this.tell(() => this.opens(session))),
+                Effect.andThen(Effect.suspend(() => (this.lifecycle.isEnding ? Effect.void : this.first(session))))
+              )
       })
     )
   })
@@ -337,20 +335,23 @@ class AcpRun {
     return Effect.suspend(() => {
       this.updates.begin(turnId)
       this.failed = undefined
-      this.quiet = 0
       if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
-      const request: PromptRequest = { sessionId: this.session!.sessionId, prompt }
-      return this.wire.call(
-        "session/prompt",
-        request,
-        this.answered,
-        (id) => ({ say: "prompt", id, turnId }) satisfies AcpHistory.Note
+      return this.lifecycle.heard.pipe(
+        Effect.andThen(this.asks(prompt, (id) => ({ say: "prompt", id, turnId }))),
+        Effect.andThen(this.lifecycle.watch)
       )
     })
   }
 
+  private asks(prompt: PromptRequest["prompt"], note: (id: number) => AcpHistory.Note): Effect.Effect<void> {
+    this.isPrompted = true
+    const request: PromptRequest = { sessionId: this.session!.sessionId, prompt }
+    return this.wire.call("session/prompt", request, this.answered, note)
+  }
+
   /** Handles the answer to a prompt, and ends everything that is still open in its turn. */
   private readonly answered = (answer: AcpWire.Answer): Effect.Effect<void> => {
+    this.isPrompted = false
     const { agent } = this.session!
     const error = this.own?.hears(answer._tag === "Refused" ? answer.refusal.data : answer.result)
     if (error !== undefined) return this.failOwn(error)
@@ -372,7 +373,7 @@ class AcpRun {
       return this.further(usage)
     }
     const words = this.words.splice(0)
-    if (words.length > 0 && !this.cancelled && !this.ending) return this.explain(words, usage)
+    if (words.length > 0 && !this.cancelled && !this.lifecycle.isEnding) return this.explain(words, usage)
     return this.turnEnded({ _tag: reason === "cancelled" ? "Interrupted" : "Completed" }, usage)
   }
 
@@ -387,11 +388,9 @@ class AcpRun {
    * further prompt of the same turn, as soon as it accepts one.
    */
   private explain(words: ReadonlyArray<string>, usage: Messages.Spent): Effect.Effect<void> {
-    const request: PromptRequest = { sessionId: this.session!.sessionId, prompt: AcpPrompt.refusals(words) }
-    this.quiet = 0
     return Effect.andThen(
       this.further(usage),
-      this.wire.call("session/prompt", request, this.answered, (id) => ({ say: "again", id }) satisfies AcpHistory.Note)
+      Effect.suspend(() => this.asks(AcpPrompt.refusals(words), (id) => ({ say: "again", id })))
     )
   }
 
@@ -411,8 +410,6 @@ class AcpRun {
     this.cancelled = false
     this.words.length = 0
     this.permissions.dismiss()
-    Deferred.doneUnsafe(this.over, Effect.void)
-    this.over = Deferred.makeUnsafe<void>()
     return events
   }
 
@@ -428,7 +425,7 @@ class AcpRun {
   private readonly fail = (fault: AcpFault.Fault, usage?: Messages.Spent): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { errorType, message, outcome, retry } = fault
-      this.verdict ??= outcome
+      this.lifecycle.verdict ??= outcome
       this.updates.ends()
       return Effect.andThen(this.turnEnded({ _tag: "Failed", errorType, message, retry }, usage), this.stop)
     })
@@ -482,9 +479,11 @@ class AcpRun {
         return []
       case "again":
         this.goesOn = true
+        this.isPrompted = true
         this.wire.expect(note.id, this.answered)
         return []
       case "prompt":
+        this.isPrompted = true
         this.wire.expect(note.id, this.answered)
         this.updates.begin(note.turnId)
         return [{ _tag: "Given", input: note.turnId }]
@@ -549,7 +548,7 @@ class AcpRun {
     }
   }
 
-  private readonly interruptTurn: Effect.Effect<void> = Effect.suspend(() => {
+  readonly interruptTurn: Effect.Effect<void> = Effect.suspend(() => {
     if (this.cancelled || (this.session !== undefined && this.updates.active === undefined)) return Effect.void
     this.cancelled = true
     this.updates.cancel()
@@ -571,7 +570,8 @@ class AcpRun {
       const waited = this.permissions.answer(callId, decision) && this.own === undefined
       if (waited && decision.behavior === "deny" && decision.words === true && this.words.length < MAX_WORDS)
         this.words.push(decision.message)
-      return waited && decision.behavior === "deny" && decision.interrupt === true ? this.interruptTurn : Effect.void
+      const stops = waited && decision.behavior === "deny" && decision.interrupt === true
+      return Effect.andThen(stops ? this.interruptTurn : Effect.void, this.lifecycle.watch)
     })
 
   private readonly send = (input: TurnInput): Effect.Effect<void, BackendError> =>
@@ -584,7 +584,8 @@ class AcpRun {
 
   private sendWith(turnId: string, prompt: PromptRequest["prompt"]): Effect.Effect<void, BackendError> {
     return Effect.suspend(() => {
-      if (this.session === undefined || this.ending || this.verdict !== undefined)
+      const { isEnding, verdict } = this.lifecycle
+      if (this.session === undefined || isEnding || verdict !== undefined)
         return Effect.fail(refused("the run accepts no turn now", "the next run receives it"))
       if (this.updates.active !== undefined && !this.updates.isOwn)
         return Effect.fail(refused("a turn is in progress", "send it when that turn has ended, or interrupt that turn"))
@@ -592,52 +593,31 @@ class AcpRun {
     })
   }
 
-  /** Ends the run in steps, each with a timeout: end of the turn, end of the input, then SIGTERM. */
+  readonly closeInput: Effect.Effect<void> = Effect.suspend(() => this.wire.close)
+
   private readonly stop: Effect.Effect<void> = Effect.suspend(() => {
-    if (this.ending) return Effect.void
-    this.ending = true
     this.updates.ends()
-    const { config, program } = this.options
-    const idle = Effect.suspend(() =>
-      this.updates.active === undefined
-        ? Effect.void
-        : Effect.andThen(this.interruptTurn, Effect.timeoutOption(Deferred.await(this.over), config.killGrace))
-    )
-    const gently = idle.pipe(
-      Effect.andThen(program.closeInput),
-      Effect.andThen(Effect.timeoutOption(program.exited, END_GRACE)),
-      Effect.andThen(program.interrupt)
-    )
-    return Effect.asVoid(Effect.forkIn(gently, this.scope))
+    return this.lifecycle.stop
   })
 
   private readonly finish = Effect.fnUntraced(
     { self: this },
     function* (this: AcpRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
-      const { program } = this.options
-      const status = yield* program.exited
-      const survived = yield* RunProcess.survival(program)
-      yield* Scope.close(this.inner, Exit.void)
-      yield* Fiber.awaitAll(pumps)
-      const name = this.own === undefined ? (this.options.config.argv[0] ?? "") : "the model agent"
-      const last = AcpFault.oneLine(this.said)
-      const words = RunEnd.wordsOf(name, status, last)
+      const ended = yield* this.lifecycle.ended(pumps, Scope.close(this.inner, Exit.void))
+      const said = this.errors.said.split("\n").at(-1) ?? ""
       const isActive = this.updates.active !== undefined
       if (isActive) yield* this.turnEnded({ _tag: this.cancelled ? "Interrupted" : "Exited" })
-      const verdict = this.verdict ?? (this.ending && !isActive ? this.failed : undefined)
-      const end = { status, survived, verdict, isAsked: this.ending, isActive, words }
-      const outcome = RunEnd.outcomeOf({ ...end, isUp: this.session !== undefined }, () =>
-        AcpFault.ofBirth(last, words, name)
-      )
+      const { isEnding, outcomeOf, verdict = isEnding && !isActive ? this.failed : undefined } = this.lifecycle
+      const birth = (words: string) => AcpFault.ofBirth(Fault.oneLine(said), words, this.name)
+      const outcome = outcomeOf(ended, { isActive, isUp: this.session !== undefined, verdict, said, birth })
       yield* Queue.offer(this.queue, { _tag: "Exited", outcome })
     }
   )
 
   private get run(): Run {
-    const { program, spec } = this.options
     return {
-      runId: spec.runId,
-      events: Stream.fromQueue(this.queue),
+      ...this.lifecycle.run(this.queue),
+      runId: this.options.spec.runId,
       send: this.send,
       answer: this.answer,
       // The protocol has no message to cancel a single call of the agent.
@@ -650,12 +630,8 @@ class AcpRun {
           this.choosing.choose(choice),
           this.telling.aside(() => this.offers)
         ),
-      keep: (point, heard) => Checkpoint.keep(program, point, heard),
-      outlives: () => program.isKept,
       interruptTurn: this.interruptTurn,
-      endBegun: program.endBegun,
-      end: this.stop,
-      kill: program.kill
+      end: this.stop
     }
   }
 }
@@ -684,7 +660,7 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     .pipe(Scope.provide(inner))
   // the run is assigned below, before the first message is read
   const listener: AcpWire.Listener = {
-    heard: () => run.heard(),
+    heard: Effect.suspend(() => run.heard),
     notified: (method, params) => run.notified(method, params),
     asked: (method, params, id) => run.serve(method, params, id),
     recalled: (id, method, params) => run.recalled(id, method, params),
@@ -693,6 +669,6 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     stuck: Effect.suspend(() => run.stuck)
   }
   const wire = yield* AcpWire.make(options.program, listener, rest?.wire)
-  const run: AcpRun = new AcpRun(options, { queue, scope, inner, terminals, wire })
+  const run: AcpRun = new AcpRun(options, { queue, scope, inner, terminals, timers: yield* RunLifecycle.timers, wire })
   return yield* run.start()
 })

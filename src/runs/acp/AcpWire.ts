@@ -11,7 +11,8 @@
  */
 import { Deferred, Effect, Queue, type Scope } from "effect"
 import { isReadonlyObject as isObject } from "effect/Predicate"
-import { CONTINUED, type Line } from "../../config/LineSplitter.ts"
+import type { Line } from "../../config/LineSplitter.ts"
+import { noise } from "../line/Noise.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
 /** An error with which agentd or the agent rejected a request. */
@@ -42,7 +43,7 @@ export interface Listener {
   /** Handles a request that an earlier daemon answered; undefined if no earlier daemon answered it. */
   readonly recalled: (id: unknown, method: string, params: unknown) => Effect.Effect<void> | undefined
   /** Called for every line from the agent, whatever its content. */
-  readonly heard: () => void
+  readonly heard: Effect.Effect<void>
   /**
    * Called when the line that ends at `end` has been handled. `size`: number of bytes received so far; given only if
    * all of them have been handled.
@@ -85,6 +86,8 @@ export interface Wire {
   readonly given: () => number
   /** True if all requests of the agent have been answered. */
   readonly isQuiet: () => boolean
+  /** Closes the agent's input after everything that waits to be written. */
+  readonly close: Effect.Effect<void>
   readonly known: () => KnownWire
   /** Reads the agent's output until its end. */
   readonly listen: Effect.Effect<void>
@@ -105,8 +108,6 @@ const OUTGOING = 1024
 const OPEN_REQUESTS = 128
 /** Maximum number of unanswered requests from agentd that are passed to the next daemon. */
 const MAX_KNOWN = 100
-/** Maximum number of invalid lines that are reported. */
-const NOISES = 10
 const parse = (line: string): { readonly [key: string]: unknown } | undefined => {
   try {
     const message: unknown = JSON.parse(line)
@@ -134,9 +135,11 @@ type Message = { readonly [key: string]: unknown }
 
 /** Queues messages to the agent in order, because the agent can be slow to read. */
 const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, stuck: Effect.Effect<void>) {
-  const queue = yield* Queue.dropping<readonly [text: string, note: string]>(OUTGOING)
+  const queue = yield* Queue.dropping<readonly [text: string, note: string] | null>(OUTGOING)
   yield* Effect.forkScoped(
-    Effect.forever(Effect.flatMap(Queue.take(queue), ([text, note]) => program.write(text, note)))
+    Effect.forever(
+      Effect.flatMap(Queue.take(queue), (input) => (input === null ? program.closeInput : program.write(...input)))
+    )
   )
   let full = false
   let given = program.before?.seq ?? 0
@@ -153,7 +156,7 @@ const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, st
       given += 1
       return program.write("", note)
     })
-  return { write, wait, given: () => given }
+  return { write, wait, close: Effect.asVoid(Queue.offer(queue, null)), given: () => given }
 })
 
 /**
@@ -182,7 +185,7 @@ const writer = Effect.fnUntraced(function* (
       return wait ? out.wait(noted(note)) : out.write("", noted(note))
     })
   const send: Send = (message, note) => Effect.suspend(() => out.write(lineOf(message), noted(note)))
-  return { note, send, given: out.given }
+  return { note, send, close: out.close, given: out.given }
 })
 
 const lineOf = (message: Message): string => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`
@@ -193,17 +196,12 @@ const optionIn = (result: unknown): { readonly option?: string } => {
   return typeof option === "string" ? { option } : {}
 }
 
-/** A long line arrives in pieces; only its first piece is reported. */
-const noises = (tell: Listener["noise"]) => {
-  let [count, inLong] = [0, false]
+/** Reports lines that are not messages. */
+const reporter = (tell: Listener["noise"]) => {
+  const describe = noise("the agent sent", "message of the protocol")
   return (line: string): Effect.Effect<void> => {
-    const first = !inLong
-    inLong = line.endsWith(CONTINUED)
-    if (!first || line.trim() === "" || count >= NOISES) return Effect.void
-    count++
-    const what = inLong ? "a message longer than agentd accepts" : "a line that is not a message of the protocol"
-    const last = count === NOISES ? "; further lines of this kind are not reported" : ""
-    return tell(`the agent sent ${what}: ${JSON.stringify(line.slice(0, 200))}${last}`)
+    const text = describe(line)
+    return text === undefined ? Effect.void : tell(text)
   }
 }
 
@@ -245,6 +243,22 @@ const requesting = (call: Wire["call"]): Wire["request"] =>
     return yield* Deferred.await(answer)
   })
 
+const listening = (
+  program: RunProcess.RunProcess,
+  at: Readonly<Position>,
+  { past }: Listener,
+  take: (line: Line) => Effect.Effect<void>
+): Effect.Effect<void> => {
+  const each = (lines: ReadonlyArray<Line>, size: number) =>
+    Effect.andThen(Effect.forEach(lines, take, { discard: true }), () => past(at.seen, size))
+  const { from = 0 } = program.stdout
+  const all = RunProcess.drainPlaced(program.stdout, program.ended, MAX_MESSAGE, each)
+  return Effect.andThen(
+    Effect.suspend(() => past(from, from)),
+    all
+  )
+}
+
 /** Creates the connection. `known`: the state of an agent that an earlier daemon started. */
 export const make = Effect.fnUntraced(function* (
   program: RunProcess.RunProcess,
@@ -253,26 +267,25 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Wire, never, Scope.Scope> {
   const { from = 0 } = program.stdout
   const at: Position = { seen: from, taken: from }
-  const { given, note, send } = yield* writer(program, at, listener.stuck)
+  const { close, given, note, send } = yield* writer(program, at, listener.stuck)
   const nothing = () => Effect.void
   const waiting = new Map<number, (answer: Answer) => Effect.Effect<void>>(known.open.map((id) => [id, nothing]))
-  const noise = noises(listener.noise)
+  const unread = reporter(listener.noise)
   let { last } = known
 
   const reply = replier(send)
   const { isQuiet, serve } = server(listener, reply, yield* Effect.scope)
 
   const read = (line: string): Effect.Effect<void> => {
-    listener.heard()
     const message = parse(line)
     const id = message?.["id"]
-    if (message === undefined) return noise(line)
+    if (message === undefined) return unread(line)
     if (typeof message["method"] === "string") {
       const { method, params } = message as { readonly method: string; readonly params?: unknown }
       return id === undefined ? listener.notified(method, params) : serve(id, method, params)
     }
     const answered = typeof id === "number" ? waiting.get(id) : undefined
-    if (answered === undefined) return noise(line)
+    if (answered === undefined) return unread(line)
     waiting.delete(id as number)
     return answered(answerIn(message))
   }
@@ -281,7 +294,10 @@ export const make = Effect.fnUntraced(function* (
     Effect.suspend(() => {
       at.seen = end
       return Effect.andThen(
-        read(text),
+        Effect.andThen(
+          listener.heard,
+          Effect.suspend(() => read(text))
+        ),
         Effect.suspend(() => {
           at.taken = end
           return listener.past(end)
@@ -308,16 +324,10 @@ export const make = Effect.fnUntraced(function* (
     note,
     given,
     isQuiet,
+    close,
     known: () => ({ last, open: [...waiting.keys()].slice(-MAX_KNOWN) }),
     seen: () => at.seen,
     taken: () => at.taken,
-    listen: Effect.suspend(() => {
-      const each = (lines: ReadonlyArray<Line>, size: number) =>
-        Effect.andThen(Effect.forEach(lines, take, { discard: true }), () => listener.past(at.seen, size))
-      return Effect.andThen(
-        listener.past(from, from),
-        RunProcess.drainPlaced(program.stdout, program.ended, MAX_MESSAGE, each)
-      )
-    })
+    listen: listening(program, at, listener, take)
   }
 })

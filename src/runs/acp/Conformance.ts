@@ -6,6 +6,7 @@
  */
 import { Deferred, Duration, Effect, Fiber, Result, Schema } from "effect"
 import type { Environment } from "../process/ChildProcess.ts"
+import { END_GRACE } from "../line/RunLifecycle.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as AcpChoices from "./AcpChoices.ts"
 import * as Messages from "./AcpMessages.ts"
@@ -61,8 +62,6 @@ type Fields = { readonly [name: string]: unknown }
 const QUIET = "400 millis"
 /** How long a check waits for the first sign of a turn before it cancels the turn. */
 const SIGN = { looks: 60, pause: "50 millis" } as const
-/** How long an agent may take to exit after its input is closed. As long as a run waits before SIGTERM. */
-const EXITS = "2 seconds"
 const MAX_MESSAGE = 16 * 1024 * 1024
 const UNKNOWN = -32601
 const STOPS: ReadonlyArray<unknown> = ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
@@ -323,8 +322,8 @@ const BEGINNING: ReadonlyArray<Check> = [
       const { program } = yield* opened(options)
       yield* program.closeInput
       yield* Effect.timeoutOrElse(program.exited, {
-        duration: EXITS,
-        orElse: () => broken("it was still running 2 s after its input was closed")
+        duration: END_GRACE,
+        orElse: () => broken(`it was still running ${Duration.format(END_GRACE)} after its input was closed`)
       })
     })
   }
@@ -429,7 +428,7 @@ const reopened = Effect.fnUntraced(function* (options: Options) {
       if (talk.capabilities["loadSession"] !== true) return yield* untried("it does not load sessions")
       yield* turn(talk, options.prompts.hello)
       yield* talk.program.closeInput
-      yield* Effect.timeoutOption(talk.program.exited, EXITS)
+      yield* Effect.timeoutOption(talk.program.exited, END_GRACE)
       return talk.sessionId
     })
   )

@@ -1,41 +1,29 @@
 /**
- * LineRun: one run of a program that exchanges lines with agentd over its standard input and output: its processes,
- * their timeouts and their end. A LineProtocol handles the lines.
+ * LineRun: one run of a program that exchanges lines with agentd over its standard input and output. A LineProtocol
+ * handles the lines, and a RunLifecycle the timeouts and the end.
  *
  * Guarantees: a slow reader of the events slows the program down, and a program that does not read does not block the
  * daemon. If a session to resume no longer exists, the same run begins a new one. The run ends if the program is silent
- * for too long in a turn, or if a turn ends with a fault. Each step of ending a run has a timeout (RunPhases). `Exited`
- * is the last event, sent when all processes of the run have ended. Its outcome comes from RunEnd.
+ * for too long in a turn, or if a turn ends with a fault. `Exited` is the last event, sent when all processes of the run
+ * have ended.
  */
-import {
-  type Cause,
-  Clock,
-  Duration,
-  Effect,
-  Fiber,
-  FiberHandle,
-  type FileSystem,
-  Queue,
-  Random,
-  Scope,
-  Semaphore,
-  Stream
-} from "effect"
-import * as Monotonic from "../../core/supervision/Monotonic.ts"
+import { type Cause, Clock, Effect, Fiber, type FileSystem, Queue, Random, Scope, Semaphore } from "effect"
 import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
 import * as Fault from "../Fault.ts"
 import * as FileContents from "../FileContents.ts"
 import type { Outcome } from "../Outcome.ts"
 import * as Checkpoint from "../process/Checkpoint.ts"
 import * as InputRecords from "../process/InputRecords.ts"
-import { CONTINUED, type Line } from "../../config/LineSplitter.ts"
+import type { Line } from "../../config/LineSplitter.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import * as RunProcess from "../process/RunProcess.ts"
-import * as RunEnd from "../RunEnd.ts"
+import { ErrorOutput } from "./ErrorOutput.ts"
 import { LineHistory } from "./LineHistory.ts"
 import type { LineProtocol, Note, Said, Wait } from "./LineProtocol.ts"
-import * as RunPhases from "./RunPhases.ts"
+import { noise } from "./Noise.ts"
+import * as RunLifecycle from "./RunLifecycle.ts"
+import type { Work } from "./RunPhases.ts"
 
 export type Context = Scope.Scope | ProcessTree | Reaper | FileSystem.FileSystem
 
@@ -49,16 +37,12 @@ export interface Opened<N extends Note> {
   readonly notices?: ReadonlyArray<string>
 }
 
-export interface Options<N extends Note> {
+export interface Options<N extends Note> extends RunLifecycle.Limits {
   /** Name of the program in messages: `claude`. */
   readonly name: string
   /** Name of the product in messages: `Claude Code`. */
   readonly title: string
   readonly spec: RunSpec
-  readonly startTimeout: Duration.Duration
-  /** How long the program may be silent in a turn. */
-  readonly silence: Duration.Duration
-  readonly killGrace: Duration.Duration
   /**
    * Starts process number `count` of the run, or resumes the one that an earlier daemon left. If the first process
    * cannot find the session that it should resume, the run starts a second one with a new session.
@@ -78,12 +62,9 @@ interface Attempt<N extends Note> extends Opened<N> {
   history: LineHistory<N> | undefined
   /** Number of output bytes up to the end of the last line that was handled. */
   taken: number
-  /** Number of bytes of standard error that have been handled, up to the end of a line. */
-  errors: number
+  readonly errors: ErrorOutput
   /** Number of inputs that were written to the process. */
   given: number
-  /** The last lines that the process wrote to standard error. */
-  said: string
 }
 
 /** State of a process between two turns. Stored with a checkpoint. */
@@ -99,16 +80,8 @@ const CAPACITY = 256
 const INPUTS = 256
 /** Maximum length of a line, characters. Large, because a tool's result can contain whole images. */
 const MAX_RECORD = 8 * 1024 * 1024
-const MAX_LINE = 16_384
-const MAX_SAID = 4_096
-/** Maximum number of invalid lines that are reported. */
-const NOISES = 10
-/** How long the program may take to begin its report after its last subagent has ended. */
-const REPORT: Duration.Duration = Duration.seconds(5)
 /** Timeout for the answer to a request for another model or mode. */
 const CHOICE = "15 seconds"
-/** How long the program may take to exit after its input is closed. */
-const END_GRACE: Duration.Duration = Duration.seconds(3)
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
 
@@ -125,16 +98,14 @@ const attemptOf = Effect.fnUntraced(function* <N extends Note>({ open }: Options
   const opened = yield* open(count)
   const input = yield* Queue.dropping<readonly [string, string] | null>(INPUTS)
   const { before } = opened.program
-  const { err = 0, out = 0 } = before?.point ?? {}
   const attempt: Attempt<N> = {
     ...opened,
     count,
     input,
     history: before === undefined ? undefined : new LineHistory(before, opened.protocol),
-    taken: out,
-    errors: err,
-    given: before?.seq ?? 0,
-    said: Checkpoint.of<Rest>(opened.program)?.state.said ?? ""
+    taken: before?.point?.out ?? 0,
+    errors: new ErrorOutput(opened.program, Checkpoint.of<Rest>(opened.program)?.state.said),
+    given: before?.seq ?? 0
   }
   return attempt
 })
@@ -142,33 +113,41 @@ const attemptOf = Effect.fnUntraced(function* <N extends Note>({ open }: Options
 interface Parts<N extends Note> {
   readonly attempt: Attempt<N>
   readonly queue: Queue.Queue<RunEvent, Cause.Done>
-  /** Timer of the step that the program must take next. */
-  readonly timer: FiberHandle.FiberHandle
-  /** Timer of the current phase. */
-  readonly grace: FiberHandle.FiberHandle
-  readonly scope: Scope.Scope
+  readonly timers: RunLifecycle.Timers
 }
 
-class LineRun<N extends Note> {
+class LineRun<N extends Note> implements RunLifecycle.Driver {
+  readonly name: string
   private readonly options: Options<N>
-  private readonly parts: Parts<N>
   private readonly queue: Queue.Queue<RunEvent, Cause.Done>
   /** Makes sure that each event is emitted together with its state change, and that events do not overlap. */
   private readonly order = Semaphore.makeUnsafe(1)
+  private readonly noise: (line: string) => string | undefined
   private attempt: Attempt<N>
-  private phase: RunPhases.Phase = "Running"
-  /** The fault for which agentd ends the run. */
-  private verdict: Outcome | undefined = undefined
-  private waits: Wait | undefined = undefined
-  /** When the process last sent output, ms on the monotonic clock. */
-  private heardAt = 0
-  private noises = 0
+  private readonly lifecycle: RunLifecycle.RunLifecycle
 
-  constructor(options: Options<N>, parts: Parts<N>) {
+  constructor(options: Options<N>, { attempt, queue, timers }: Parts<N>) {
+    this.name = options.name
     this.options = options
-    this.parts = parts
-    this.attempt = parts.attempt
-    this.queue = parts.queue
+    this.attempt = attempt
+    this.queue = queue
+    this.noise = noise(`${options.name} wrote`, "record")
+    this.lifecycle = new RunLifecycle.RunLifecycle(this, options, timers)
+  }
+
+  get program(): RunProcess.RunProcess {
+    return this.attempt.program
+  }
+
+  get work(): Work {
+    const { isIdle, isUp, turnId } = this.attempt.protocol
+    if (turnId !== undefined && isUp) return "turn"
+    return isIdle ? "none" : "other"
+  }
+
+  get waits(): Wait | undefined {
+    const { history, protocol } = this.attempt
+    return history === undefined ? protocol.waits : undefined
   }
 
   readonly start = Effect.gen({ self: this }, function* () {
@@ -184,13 +163,16 @@ class LineRun<N extends Note> {
   private readonly begin = Effect.gen({ self: this }, function* () {
     const { read, spec } = this.options
     const { attempt } = this
-    const { input, program, protocol } = attempt
+    const { count, errors, input, program, protocol } = attempt
     const write = Effect.flatMap(Queue.take(input), (input) =>
       input === null ? program.closeInput : program.write(...input)
     )
     const isNew = attempt.history === undefined
     yield* Effect.forkScoped(Effect.forever(write))
-    const pumps = [yield* Effect.forkScoped(this.lines(attempt)), yield* Effect.forkScoped(this.errors(attempt))]
+    const pumps = [
+      yield* Effect.forkScoped(this.lines(attempt)),
+      yield* Effect.forkScoped(errors.read(program, count, (make) => this.tell(make)))
+    ]
     if (!isNew) return pumps
     this.write(protocol.opening())
     yield* this.give({ turnId: spec.turnId, text: spec.prompt }, yield* read(spec.files))
@@ -201,50 +183,11 @@ class LineRun<N extends Note> {
     return this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.queue, make()))))
   }
 
-  private get work(): RunPhases.Work {
-    const { isIdle, isUp, turnId } = this.attempt.protocol
-    if (turnId !== undefined && isUp) return "turn"
-    return isIdle ? "none" : "other"
-  }
-
-  private signal(signal: RunPhases.Signal): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      const phase = RunPhases.next(this.phase, signal, this.work)
-      if (phase === this.phase) return Effect.void
-      this.phase = phase
-      return this.enter(phase)
-    })
-  }
-
-  private enter(phase: RunPhases.Phase): Effect.Effect<void> {
-    const { input, program } = this.attempt
-    const { killGrace } = this.options
-    switch (phase) {
-      case "Running":
-        return Effect.void
-      case "Interrupting":
-        return Effect.andThen(this.interruptTurn, this.lapses(killGrace))
-      case "Closing":
-        return Effect.andThen(Queue.offer(input, null), this.lapses(Duration.min(END_GRACE, killGrace)))
-      case "Signalled":
-        return program.interrupt
-    }
-  }
-
-  private lapses(after: Duration.Duration): Effect.Effect<void> {
-    const { grace, scope } = this.parts
-    // needs its own fiber, because the next phase sets the timer again
-    const lapse = Effect.andThen(Effect.sleep(after), Effect.forkIn(this.signal("lapse"), scope))
-    return Effect.asVoid(FiberHandle.run(grace, lapse))
-  }
-
-  /** Called after the protocol's state has changed: sets the timeout, and ends the run after a fault. */
+  /** Called after the protocol's state has changed. A fault ends the run. */
   private readonly turned: Effect.Effect<void> = Effect.suspend(() => {
     const { fault } = this.attempt.protocol
-    const changed = Effect.andThen(this.watch, this.signal("change"))
-    if (fault === undefined || this.verdict !== undefined) return changed
-    this.verdict = fault.outcome
-    return Effect.andThen(changed, this.stop)
+    const { changed, fail, verdict } = this.lifecycle
+    return fault === undefined || verdict !== undefined ? changed : Effect.andThen(changed, fail(fault.outcome))
   })
 
   private write(lines: ReadonlyArray<Said<N>>): void {
@@ -255,10 +198,12 @@ class LineRun<N extends Note> {
 
   private lines(attempt: Attempt<N>): Effect.Effect<void> {
     const { count, program, protocol } = attempt
-    const noise = this.noise()
     const eventsOf = (line: string, now: number): ReadonlyArray<RunEvent> => {
       const heard = protocol.take(line, now)
-      if (heard === undefined) return noise(line)
+      if (heard === undefined) {
+        const text = this.noise(line)
+        return text === undefined ? [] : [{ _tag: "Notice", text }]
+      }
       if (attempt.history === undefined) this.write(heard.says)
       else for (const one of heard.says) attempt.history.says(one)
       return heard.events
@@ -271,8 +216,7 @@ class LineRun<N extends Note> {
       return [...before, ...RunProcess.placed(events, count, end), ...this.rests(attempt)]
     }
     const take = (lines: ReadonlyArray<Line>, size: number) =>
-      Effect.flatMap(Effect.all([Clock.currentTimeMillis, Monotonic.now]), ([now, heardAt]) => {
-        this.heardAt = heardAt
+      Effect.flatMap(Effect.andThen(this.lifecycle.heard, Clock.currentTimeMillis), (now) => {
         const all = () => [...lines.flatMap((line) => eventsAt(line, now)), ...this.caughtUp(attempt, size)]
         return Effect.andThen(this.tell(all), this.turned)
       })
@@ -284,7 +228,7 @@ class LineRun<N extends Note> {
   }
 
   /** Emits a checkpoint if the process is idle and has written much output since the last checkpoint. */
-  private rests({ errors: err, given: seq, history, program, protocol, said, taken: out }: Attempt<N>) {
+  private rests({ errors: { said, taken: err }, given: seq, history, program, protocol, taken: out }: Attempt<N>) {
     const known = history === undefined && program.isDue(out, err) ? protocol.known : undefined
     if (known === undefined) return []
     const state: Rest = { said, stream: known }
@@ -302,79 +246,17 @@ class LineRun<N extends Note> {
     return [...last, { _tag: "Resumed", given: protocol.turnId }]
   }
 
-  /** A long line arrives in pieces; only its first piece is reported. */
-  private noise(): (line: string) => ReadonlyArray<RunEvent> {
-    let inLong = false
-    return (line) => {
-      const first = !inLong
-      inLong = line.endsWith(CONTINUED)
-      if (!first || line.trim() === "" || this.noises >= NOISES) return []
-      this.noises++
-      const what = inLong ? "a record longer than agentd accepts" : "a line that is not a record"
-      const last = this.noises === NOISES ? "; further lines of this kind are not reported" : ""
-      return [
-        { _tag: "Notice", text: `${this.options.name} wrote ${what}: ${JSON.stringify(line.slice(0, 200))}${last}` }
-      ]
-    }
-  }
-
-  private errors(attempt: Attempt<N>): Effect.Effect<void> {
-    const { count, program } = attempt
-    const emit = (lines: ReadonlyArray<Line>, _: number, whole: number | undefined) => {
-      attempt.said = [attempt.said, ...lines.map(({ text }) => text)]
-        .filter((line) => line.trim() !== "")
-        .join("\n")
-        .slice(-MAX_SAID)
-      return this.tell(() => {
-        attempt.errors = whole ?? attempt.errors
-        return RunProcess.errorsOf(program, count, lines)
-      })
-    }
-    return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
-  }
-
-  /** Sets the timeout for the program's next step. If another step is expected than before, the timeout starts again. */
-  private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
-    const { history, protocol } = this.attempt
-    const { waits } = protocol
-    if (waits === this.waits || history !== undefined) return Effect.void
-    this.waits = waits
-    const { scope, timer } = this.parts
-    if (waits === undefined) return FiberHandle.clear(timer)
-    const { silence, startTimeout } = this.options
-    const limit = { ready: startTimeout, answer: silence, report: REPORT }[waits]
-    const lapse = Effect.gen({ self: this }, function* () {
-      this.heardAt = yield* Monotonic.now
-      const begun = this.heardAt
-      for (;;) {
-        // until the program is ready, output does not extend the timeout
-        const since = waits === "ready" ? begun : this.heardAt
-        const rest = since + Duration.toMillis(limit) - (yield* Monotonic.now)
-        if (rest <= 0) break
-        yield* Effect.sleep(rest)
-      }
-      // needs its own fiber, because its actions may interrupt the current one
-      yield* Effect.forkIn(this.lapsed(waits, limit), scope)
-    })
-    return Effect.asVoid(FiberHandle.run(timer, lapse))
-  })
-
-  private lapsed(waits: Wait, limit: Duration.Duration): Effect.Effect<void> {
+  readonly lapsed = (waits: Wait, fault: Fault.Fault): Effect.Effect<void> => {
     const { protocol } = this.attempt
-    const { name } = this.options
-    if (protocol.waits !== waits) return Effect.void
     if (waits === "report")
       return Effect.andThen(
         this.tell(() => protocol.settle()),
         this.turned
       )
-    const time = Duration.format(limit)
-    const words = waits === "ready" ? `${name} was not ready within ${time}` : `${name} sent nothing for ${time}`
-    const fault = Fault.error("silence", words, true)
-    this.verdict ??= fault.outcome
-    return this.tell(() => protocol.end({ _tag: "Failed", fault })).pipe(
-      Effect.andThen(this.turned),
-      Effect.andThen(this.stop)
+    const { fail } = this.lifecycle
+    return Effect.andThen(
+      this.tell(() => protocol.end({ _tag: "Failed", fault })),
+      fail(fault.outcome)
     )
   }
 
@@ -384,7 +266,7 @@ class LineRun<N extends Note> {
       const paths = yield* this.options.folder?.put(files.found) ?? Effect.succeed([])
       const id = yield* uuid
       this.write(this.attempt.protocol.give({ turnId, uuid: id, text, files, paths }))
-      yield* this.watch
+      yield* this.lifecycle.watch
     }
   )
 
@@ -394,7 +276,7 @@ class LineRun<N extends Note> {
       const files = yield* this.options.read(input.files)
       const { admit = Effect.void, protocol } = this.attempt
       yield* admit
-      if (this.phase !== "Running" || !protocol.isUp)
+      if (this.lifecycle.isEnding || !protocol.isUp)
         return yield* refused("the run accepts no turn now", "the next run receives it")
       if (protocol.isGiven)
         return yield* refused("a turn is in progress", "send it when that turn has ended, or interrupt that turn")
@@ -423,22 +305,22 @@ class LineRun<N extends Note> {
     )
   }
 
-  private readonly interruptTurn: Effect.Effect<void> = Effect.sync(() => this.write(this.attempt.protocol.interrupt()))
+  readonly interruptTurn: Effect.Effect<void> = Effect.sync(() => this.write(this.attempt.protocol.interrupt()))
+
+  readonly closeInput: Effect.Effect<void> = Effect.suspend(() => Effect.asVoid(Queue.offer(this.attempt.input, null)))
 
   private readonly answer = (callId: string, decision: Decision): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.write(this.attempt.protocol.answer(callId, decision))
-      return this.watch
+      return this.lifecycle.watch
     })
 
   /** Stops waiting for a call, because no program can cancel a single call. From then on, the silence timeout applies. */
   private readonly cancelCall = (callId: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.attempt.protocol.forget(callId)
-      return this.watch
+      return this.lifecycle.watch
     })
-
-  private readonly stop: Effect.Effect<void> = Effect.suspend(() => this.signal("stop"))
 
   /** Waits until all processes of the run have ended, and emits `Exited`. */
   private readonly life = Effect.fnUntraced(
@@ -468,26 +350,22 @@ class LineRun<N extends Note> {
       this: LineRun<N>,
       pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>
     ): Effect.fn.Return<Outcome | "gone"> {
-      const { program, protocol } = this.attempt
-      const status = yield* program.exited
-      const survived = yield* RunProcess.survival(program)
-      yield* Fiber.awaitAll(pumps)
-      yield* FiberHandle.clear(this.parts.timer)
-      this.waits = undefined
-      const isActive = protocol.turnId !== undefined
-      const words = RunEnd.wordsOf(this.options.name, status, Fault.oneLine(this.attempt.said))
-      if (isActive) {
-        yield* this.tell(() => protocol.end({ _tag: protocol.isInterrupted ? "Interrupted" : "Exited" }))
-      }
-      const end = { status, survived, verdict: this.verdict, isAsked: this.phase !== "Running", isActive, words }
-      return RunEnd.outcomeOf({ ...end, isUp: protocol.isUp }, () => protocol.birth(status, this.attempt.said))
+      const { errors, protocol } = this.attempt
+      const ended = yield* this.lifecycle.ended(pumps)
+      const { isUp, turnId } = protocol
+      const isActive = turnId !== undefined
+      if (isActive) yield* this.tell(() => protocol.end({ _tag: protocol.isInterrupted ? "Interrupted" : "Exited" }))
+      const { said } = errors
+      const { verdict } = this.lifecycle
+      const birth = () => protocol.birth(ended.status, said)
+      return this.lifecycle.outcomeOf(ended, { isActive, isUp, verdict, said, birth })
     }
   )
 
   private get run(): Run {
     return {
+      ...this.lifecycle.run(this.queue),
       runId: this.options.spec.runId,
-      events: Stream.fromQueue(this.queue),
       send: this.send,
       answer: this.answer,
       cancelCall: this.cancelCall,
@@ -496,12 +374,7 @@ class LineRun<N extends Note> {
           model === null ? Effect.void : this.choose("model", model),
           mode === null ? Effect.void : this.choose("mode", mode)
         ),
-      keep: (point, heard) => Checkpoint.keep(this.attempt.program, point, heard),
-      outlives: () => this.attempt.program.isKept,
-      interruptTurn: this.interruptTurn,
-      endBegun: (ms) => this.attempt.program.endBegun(ms),
-      end: this.stop,
-      kill: Effect.suspend(() => this.attempt.program.kill)
+      interruptTurn: this.interruptTurn
     }
   }
 }
@@ -509,12 +382,10 @@ class LineRun<N extends Note> {
 export const make = Effect.fnUntraced(function* <N extends Note>(
   options: Options<N>
 ): Effect.fn.Return<Run, BackendError, Context> {
-  const scope = yield* Effect.scope
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
   // registered first, so that it runs last when the scope closes: a remaining reader then sees the end
   yield* Effect.addFinalizer(() => Queue.end(queue))
-  const timer = yield* FiberHandle.make()
-  const grace = yield* FiberHandle.make()
+  const timers = yield* RunLifecycle.timers
   const attempt = yield* attemptOf(options, 1)
-  return yield* new LineRun(options, { attempt, queue, timer, grace, scope }).start
+  return yield* new LineRun(options, { attempt, queue, timers }).start
 })
