@@ -5,9 +5,16 @@
  * results come before text. The part that the next request repeats is marked for the API's cache.
  * Events and blocks of unknown types are ignored.
  */
+import type {
+  ContentBlockParam as Block,
+  MessageCreateParamsStreaming,
+  MessageParam,
+  Tool
+} from "@anthropic-ai/sdk/resources/messages"
 import { Schema } from "effect"
 import {
   callOf,
+  type FilePart,
   type JsonObject,
   type Message,
   type ModelRequest,
@@ -16,7 +23,8 @@ import {
   type Provider,
   type ProviderError,
   type ProviderEvent,
-  type Stop
+  type Stop,
+  textOf
 } from "./Provider.ts"
 import { type Account, fault, refusal, saidIn } from "./ProviderFault.ts"
 import { type Assembly, type Endpoint, stream } from "./ProviderHttp.ts"
@@ -28,19 +36,21 @@ const VERSION = "2023-06-01"
 export const urlOf = (baseUrl: string): string =>
   `${baseUrl.replace(/(?<!\/)\/+$/, "").replace(/\/v1$/, "")}/v1/messages`
 
-type Block = JsonObject
-
 const THOUGHTS: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"])
+
+const fileOf = ({ data, type }: FilePart): Block => {
+  if (type === "text/plain") return { type: "document", source: { type: "text", media_type: type, data: textOf(data) } }
+  return type === "application/pdf"
+    ? { type: "document", source: { type: "base64", media_type: type, data } }
+    : { type: "image", source: { type: "base64", media_type: type, data } }
+}
 
 const blocksOf = (message: Message): ReadonlyArray<Block> => {
   switch (message.role) {
     case "user":
       return [
         { type: "text", text: message.text.trim() === "" ? "(an empty message)" : message.text },
-        ...(message.files ?? []).map(({ data, type }) => ({
-          type: type.startsWith("image/") ? "image" : "document",
-          source: { type: "base64", media_type: type, data }
-        }))
+        ...(message.files ?? []).map(fileOf)
       ]
     case "tool":
       return message.results.map(({ callId, output, error }) => ({
@@ -57,7 +67,8 @@ const blocksOf = (message: Message): ReadonlyArray<Block> => {
           case "call":
             return [{ type: "tool_use", id: part.id, name: part.name, input: part.input }]
           case "opaque":
-            return part.provider === "anthropic" ? [part.block] : []
+            // the API gets its own block back, unchanged
+            return part.provider === "anthropic" ? [part.block as unknown as Block] : []
         }
       })
       // the API rejects an answer that ends with thinking, so thinking at the end is removed
@@ -68,7 +79,7 @@ const blocksOf = (message: Message): ReadonlyArray<Block> => {
 
 /** Merges consecutive messages that have the same role. */
 const messagesOf = (history: ReadonlyArray<Message>) => {
-  const messages: Array<{ role: "user" | "assistant"; content: Array<Block> }> = []
+  const messages: Array<MessageParam & { content: Array<Block> }> = []
   for (const entry of history) {
     const role = entry.role === "assistant" ? "assistant" : "user"
     const blocks = blocksOf(entry)
@@ -79,24 +90,30 @@ const messagesOf = (history: ReadonlyArray<Message>) => {
   }
   const content = messages.at(-1)?.content
   const end = content?.at(-1)
-  if (content !== undefined && end !== undefined) content[content.length - 1] = { ...end, ...cached }
+  if (content !== undefined && end !== undefined)
+    content[content.length - 1] = { ...(end as object), ...cached } as Block
   return messages
 }
 
-const cached = { cache_control: { type: "ephemeral" } }
+const cached = { cache_control: { type: "ephemeral" } } as const
 
-export const bodyOf = (model: string, { system, messages, tools, maxOutputTokens }: ModelRequest): JsonObject => ({
-  model,
-  max_tokens: maxOutputTokens,
-  stream: true,
-  system: [{ type: "text", text: system, ...cached }],
-  messages: messagesOf(messages),
-  ...(tools.length === 0
-    ? {}
-    : {
-        tools: tools.map(({ name, description, inputSchema }) => ({ name, description, input_schema: inputSchema }))
-      })
-})
+export const bodyOf = (model: string, { system, messages, tools, maxOutputTokens }: ModelRequest) =>
+  ({
+    model,
+    max_tokens: maxOutputTokens,
+    stream: true,
+    system: [{ type: "text", text: system, ...cached }],
+    messages: messagesOf(messages),
+    ...(tools.length === 0
+      ? {}
+      : {
+          tools: tools.map(({ name, description, inputSchema }) => ({
+            name,
+            description,
+            input_schema: inputSchema as Tool.InputSchema
+          }))
+        })
+  }) satisfies MessageCreateParamsStreaming
 
 const maybe = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
 

@@ -5,12 +5,16 @@
  * piece or in many. `length` and filters are distinguished from a normal end. A stream that ends without a finish
  * reason is an error.
  */
+import type {
+  ChatCompletionContentPart,
+  ChatCompletionCreateParamsStreaming,
+  ChatCompletionMessageParam
+} from "openai/resources/chat/completions"
 import { Schema } from "effect"
 import {
   callOf,
   type FilePart,
   isObject,
-  type JsonObject,
   type Message,
   type ModelRequest,
   objectIn,
@@ -18,7 +22,8 @@ import {
   type Provider,
   type ProviderError,
   type ProviderEvent,
-  type Stop
+  type Stop,
+  textOf
 } from "./Provider.ts"
 import { type Account, fault, refusal, saidIn } from "./ProviderFault.ts"
 import { type Assembly, type Endpoint, stream } from "./ProviderHttp.ts"
@@ -32,12 +37,13 @@ export const urlOf = (baseUrl: string): string => {
 }
 
 /** Converts a message. Text without files is sent as a plain string, because some servers accept nothing else. */
-const contentOf = (text: string, files: ReadonlyArray<FilePart> = []) =>
+const contentOf = (text: string, files: ReadonlyArray<FilePart> = []): string | Array<ChatCompletionContentPart> =>
   files.length === 0
     ? text
     : [
         { type: "text", text },
-        ...files.map(({ data, filename, type }) => {
+        ...files.map(({ data, filename, type }): ChatCompletionContentPart => {
+          if (type === "text/plain") return { type: "text", text: `File ${filename}:\n${textOf(data)}` }
           const url = `data:${type};base64,${data}`
           return type.startsWith("image/")
             ? { type: "image_url", image_url: { url } }
@@ -45,7 +51,7 @@ const contentOf = (text: string, files: ReadonlyArray<FilePart> = []) =>
         })
       ]
 
-const messagesOf = (message: Message): ReadonlyArray<JsonObject> => {
+const messagesOf = (message: Message): ReadonlyArray<ChatCompletionMessageParam> => {
   switch (message.role) {
     case "user":
       return [{ role: "user", content: contentOf(message.text, message.files) }]
@@ -62,7 +68,7 @@ const messagesOf = (message: Message): ReadonlyArray<JsonObject> => {
       if (text === "" && calls.length === 0) return []
       const tool_calls = calls.map(({ id, name, input }) => ({
         id,
-        type: "function",
+        type: "function" as const,
         function: { name, arguments: JSON.stringify(input) }
       }))
       return [{ role: "assistant", content: text === "" ? null : text, ...(calls.length === 0 ? {} : { tool_calls }) }]
@@ -73,22 +79,23 @@ const messagesOf = (message: Message): ReadonlyArray<JsonObject> => {
 export const bodyOf = (
   { model, baseUrl }: Pick<Account, "baseUrl" | "model">,
   { system, messages, tools, maxOutputTokens }: ModelRequest
-): JsonObject => ({
-  model,
-  // OpenAI's newer models reject the old name, and older servers do not know the new one
-  [baseUrl === BASE_URL ? "max_completion_tokens" : "max_tokens"]: maxOutputTokens,
-  stream: true,
-  stream_options: { include_usage: true },
-  messages: [{ role: "system", content: system }, ...messages.flatMap(messagesOf)],
-  ...(tools.length === 0
-    ? {}
-    : {
-        tools: tools.map(({ name, description, inputSchema }) => ({
-          type: "function",
-          function: { name, description, parameters: inputSchema }
-        }))
-      })
-})
+) =>
+  ({
+    model,
+    // OpenAI's newer models reject the old name, and older servers do not know the new one
+    ...(baseUrl === BASE_URL ? { max_completion_tokens: maxOutputTokens } : { max_tokens: maxOutputTokens }),
+    stream: true,
+    stream_options: { include_usage: true },
+    messages: [{ role: "system", content: system }, ...messages.flatMap(messagesOf)],
+    ...(tools.length === 0
+      ? {}
+      : {
+          tools: tools.map(({ name, description, inputSchema }) => ({
+            type: "function" as const,
+            function: { name, description, parameters: inputSchema }
+          }))
+        })
+  }) satisfies ChatCompletionCreateParamsStreaming
 
 const maybe = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
 

@@ -47,6 +47,9 @@ export const FilePart = Schema.Struct({
 })
 export type FilePart = typeof FilePart.Type
 
+/** The content of a text file. */
+export const textOf = (data: string): string => Buffer.from(data, "base64").toString("utf8")
+
 /** An entry in a conversation's history, in the same form for every provider. */
 export const Message = Schema.Union([
   /** A message from the user. `note`: true if agentd wrote it, so that it needs no answer. */

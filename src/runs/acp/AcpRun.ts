@@ -11,6 +11,7 @@
  * all processes of the run have ended. The timeouts and the steps of the end are those of every run (RunLifecycle).
  */
 import type { PromptRequest } from "@agentclientprotocol/sdk"
+import * as path from "node:path"
 import { type Cause, Clock, Effect, Exit, type Fiber, Queue, Scope } from "effect"
 import type { AcpBackend } from "../../config/BackendConfig.ts"
 import * as Fault from "../Fault.ts"
@@ -126,7 +127,7 @@ class AcpRun implements RunLifecycle.Driver {
 
   constructor(options: Options, { inner, queue, scope, terminals, timers, wire }: Parts) {
     this.options = options
-    this.name = options.own === undefined ? (options.config.argv[0] ?? "") : "the model agent"
+    this.name = options.own === undefined ? path.basename(options.config.argv[0] ?? "") : "the model agent"
     this.queue = queue
     this.scope = scope
     this.inner = inner

@@ -1,3 +1,10 @@
+import type {
+  RawContentBlockDelta,
+  RawContentBlockStartEvent,
+  RawMessageDeltaEvent,
+  RawMessageStreamEvent,
+  StopReason
+} from "@anthropic-ai/sdk/resources/messages"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { assembly, bodyOf, urlOf } from "../../../src/model-agent/AnthropicProvider.ts"
@@ -23,7 +30,7 @@ interface Wire {
   readonly role: string
   readonly content: ReadonlyArray<{ readonly type: string; readonly text?: string; readonly id?: string } & object>
 }
-const messages = (history: ReadonlyArray<Message>) => bodyOf("m", request(history))["messages"] as ReadonlyArray<Wire>
+const messages = (history: ReadonlyArray<Message>) => bodyOf("m", request(history)).messages as ReadonlyArray<Wire>
 
 /** Feeds the events and collects what comes of them, to the answer or the error. */
 const assembled = (events: ReadonlyArray<object | string>): ReadonlyArray<ProviderEvent | ProviderError> => {
@@ -39,19 +46,41 @@ const assembled = (events: ReadonlyArray<object | string>): ReadonlyArray<Provid
   return last instanceof ProviderError ? [...all, last] : [...all, ...last]
 }
 
-const block = (index: number, content_block: object) => ({ type: "content_block_start", index, content_block })
-const delta = (index: number, delta: object) => ({ type: "content_block_delta", index, delta })
-const stopped = (stop_reason: string) => ({
-  type: "message_delta",
-  delta: { stop_reason },
-  usage: { output_tokens: 7 }
+// the types of the API's own SDK: a field that it renames fails the type check
+const block = (index: number, content_block: Partial<RawContentBlockStartEvent["content_block"]>) => ({
+  type: "content_block_start",
+  index,
+  content_block
 })
+const delta = (index: number, delta: RawContentBlockDelta): RawMessageStreamEvent => ({
+  type: "content_block_delta",
+  index,
+  delta
+})
+const stopped = (stop_reason: StopReason) =>
+  ({
+    type: "message_delta",
+    delta: { stop_reason },
+    usage: { output_tokens: 7 }
+  }) satisfies Pick<RawMessageDeltaEvent, "type"> & {
+    readonly delta: Pick<RawMessageDeltaEvent["delta"], "stop_reason">
+    readonly usage: Pick<RawMessageDeltaEvent["usage"], "output_tokens">
+  }
 
 describe("the request", () => {
   it("goes to the version of the API that is spoken, however its base is written", () => {
     for (const base of ["https://a.b", "https://a.b/", "https://a.b/v1", "https://a.b/v1/"])
       assert.strictEqual(urlOf(base), "https://a.b/v1/messages")
     assert.strictEqual(urlOf("http://a.b/anthropic"), "http://a.b/anthropic/v1/messages")
+  })
+
+  it("holds a text file as a document of text: in base64 the API takes only PDFs and images", () => {
+    const files = [{ filename: "a.txt", type: "text/plain" as const, data: Buffer.from("Grüße").toString("base64") }]
+    const [message] = messages([{ role: "user", text: "see", files }])
+    assert.deepInclude(message!.content[1] as object, {
+      type: "document",
+      source: { type: "text", media_type: "text/plain", data: "Grüße" }
+    })
   })
 
   it("holds signed thoughts of this API where they were, and those of no other", () => {
@@ -154,8 +183,8 @@ describe("the answer", () => {
   it("passes over events and blocks that nobody knows yet", () => {
     const all = assembled([
       { type: "something_new", odd: 1 },
-      block(0, { type: "odd_block", odd: 1 }),
-      delta(0, { type: "odd_delta" }),
+      { type: "content_block_start", index: 0, content_block: { type: "odd_block", odd: 1 } },
+      { type: "content_block_delta", index: 0, delta: { type: "odd_delta" } },
       stopped("end_turn"),
       { type: "message_stop" }
     ])

@@ -41,8 +41,21 @@ describe("the request", () => {
     assert.strictEqual(urlOf("https://a.b/api/v3/"), "https://a.b/api/v3/chat/completions")
   })
   it("names its limit as OpenAI's models want it, and for others as all know it", () => {
-    assert.strictEqual(bodyOf({ model: "m", baseUrl: BASE_URL }, request)["max_completion_tokens"], 10)
-    assert.strictEqual(bodyOf(account, request)["max_tokens"], 10)
+    assert.deepInclude(bodyOf({ model: "m", baseUrl: BASE_URL }, request), { max_completion_tokens: 10 })
+    const other = bodyOf(account, request)
+    assert.deepInclude(other, { max_tokens: 10 })
+    assert.notProperty(other, "max_completion_tokens")
+  })
+  it("holds a text file as text: the API takes only PDFs and images as files", () => {
+    const files = [{ filename: "a.txt", type: "text/plain" as const, data: Buffer.from("Grüße").toString("base64") }]
+    const { messages } = bodyOf(account, { ...request, messages: [{ role: "user", text: "see", files }] })
+    assert.deepStrictEqual(messages[1], {
+      role: "user",
+      content: [
+        { type: "text", text: "see" },
+        { type: "text", text: "File a.txt:\nGrüße" }
+      ]
+    })
   })
 })
 
