@@ -126,12 +126,9 @@ const quick = (given: Line): void => {
     const look = { now: Date.now(), colour: coloured(onTerminal) && !json, columns, world }
     let text: string
     try {
-      text = linesOf(
-        verb,
-        value(outcome.replies.map((reply, call) => (calls[call]!.stream ? streams[call] : reply))),
-        look,
-        json
-      )
+      const found = value(outcome.replies.map((reply, call) => (calls[call]!.stream ? streams[call] : reply)))
+      if (verb.absent?.(found as never) !== undefined) return whole()
+      text = linesOf(verb, found, look, json)
         .map((one) => `${isAscii ? ascii(through(one, look.colour)) : through(one, look.colour)}\n`)
         .join("")
     } catch (error) {

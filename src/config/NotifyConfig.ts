@@ -6,7 +6,7 @@
  * config uses is defined.
  */
 import { Schema } from "effect"
-import { didYouMean } from "./ConfigProblem.ts"
+import { didYouMean } from "./DidYouMean.ts"
 import {
   described,
   FilePath,

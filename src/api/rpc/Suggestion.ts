@@ -1,7 +1,7 @@
 /** Suggestion: adds "Did you mean …?" to the refusal of an unknown name. */
 import { Effect } from "effect"
 import type { Agents } from "../../projects/service/Agents.ts"
-import { didYouMean } from "../../config/ConfigProblem.ts"
+import { didYouMean } from "../../config/DidYouMean.ts"
 import { type Caller, CommandRefused } from "../../domain/Messages.ts"
 
 const added = (refused: CommandRefused, meant: string | undefined): CommandRefused =>

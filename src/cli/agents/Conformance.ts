@@ -23,8 +23,9 @@ export interface Input {
 
 const MARKS = { ok: "ok     ", failed: "FAILED ", skipped: "skipped" } as const
 
-const lineOf = ({ check, result, why }: Outcome): string =>
-  `${MARKS[result]}  ${check}${why === "" ? "" : `\n         ${plain(why)}`}`
+/** `before`: the reason that was printed last, which is not repeated. */
+const lineOf = ({ check, result, why }: Outcome, before: string): string =>
+  `${MARKS[result]}  ${check}${why === "" || why === before ? "" : `\n         ${plain(why)}`}`
 
 export const run = Effect.fnUntraced(function* ({ asks, command, long, timeout }: Input) {
   const { json } = yield* Invocation
@@ -41,7 +42,13 @@ export const run = Effect.fnUntraced(function* ({ asks, command, long, timeout }
       long: long ?? PROMPTS.long
     }
   }
-  const told = (outcome: Outcome) => (json ? Effect.void : Console.log(lineOf(outcome)))
+  let before = ""
+  const told = (outcome: Outcome) =>
+    Effect.suspend(() => {
+      const line = lineOf(outcome, before)
+      before = outcome.why
+      return json ? Effect.void : Console.log(line)
+    })
   const outcomes = yield* suite(options, told).pipe(Effect.provide(Layer.merge(ProcessTree.layer, Reaper.layerNone)))
   const failed = outcomes.filter(({ result }) => result === "failed").length
   const skipped = outcomes.filter(({ result }) => result === "skipped").length

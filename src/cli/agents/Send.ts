@@ -23,6 +23,21 @@ export const wrong = ({ steer, text = "", urgent }: Manner & { readonly text?: s
   return trouble === undefined ? undefined : { ...trouble, exitCode: ExitCode.usage }
 }
 
+/** The error for a name that cannot be an agent's; undefined if the name is possible. */
+const addressed = (name: string): Wrong | undefined => {
+  const wrong = (message: string, remedy: string): Wrong => ({ message, remedy, exitCode: ExitCode.usage })
+  if (name.startsWith("#"))
+    return wrong(`${name} is a channel.`, `Post to it: agentd channel post ${name.slice(1)} "TEXT"`)
+  if (name.includes(",")) {
+    const each = "Send to each agent by itself, or use a pattern or a label"
+    return wrong(`"${name}" is not the name of one agent.`, `${each}: agentd send 'PROJECT/*' "TEXT"`)
+  }
+  const [first = "", ...rest] = name.trim().split(/\s+/)
+  return rest.length === 0
+    ? undefined
+    : wrong(`"${name}" is not the name of an agent.`, `Quote only the text: agentd send ${first} "${rest.join(" ")}"`)
+}
+
 /** If the message has files, the code in `SendFiles` runs instead, and uploads their contents first. */
 export const send = act({
   path: ["send"],
@@ -60,7 +75,7 @@ export const send = act({
     steer: off("End the agent's current turn as soon as it is safe; the message starts the next turn"),
     file: options("file", "PATH", "Send this file with the message: an image, a PDF or a text; repeatable")
   },
-  wrong,
+  wrong: (input) => addressed(input.name) ?? wrong(input),
   several: { kind: "agent", ends: ({ urgent }) => (urgent ? "ends the runs of" : undefined) },
   rpc: ({ name, text, ...manner }, caller) => sent("Send", { name, text, how: howOf(manner), caller }),
   quick: ({ file }) => file.length === 0

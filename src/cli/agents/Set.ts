@@ -4,6 +4,7 @@
  */
 import type { Done, OffersInfo } from "../../domain/Messages.ts"
 import { type Ask, declare, off, oneOf, option, read, said, send, type World } from "../parse/DeclaredVerb.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
 import { agents, labels, nobody } from "../parse/Names.ts"
 import { cut, paint, plain } from "../render/Output.ts"
 
@@ -90,7 +91,16 @@ export const set = declare({
     reset: off("Remove earlier choices, and use agentd.jsonc again")
   },
   several: { kind: "agent", changes: (input) => (isChoice(input) ? "sets the model or mode of" : undefined) },
-  wrong: (input) => nobody(input, "set"),
+  wrong: (input) => {
+    const [field, value] = (input.names.find((name) => /^mode(l)?=./.test(name)) ?? "").split("=")
+    return value === undefined
+      ? nobody(input, "set")
+      : {
+          message: `"${field}=${value}" is not the name of an agent.`,
+          remedy: `Use the flag: agentd set ${input.names.find((name) => !name.includes("=")) ?? "AGENT"} --${field} ${value}`,
+          exitCode: ExitCode.usage
+        }
+  },
   rpc: ({ mode, model, names, reset }, caller): Ask<Done | OffersInfo> =>
     !isChoice({ mode, model, reset })
       ? read("Offers", { name: oneOf(names), caller })

@@ -1,7 +1,7 @@
 /** `agentd log`: prints the rune log, one rune per line; with -f it also prints new runes. */
 import { Clock, Console, Effect, Stream } from "effect"
 import { call, type Client } from "../../api/rpc/ControlClient.ts"
-import { didYouMean } from "../../config/ConfigProblem.ts"
+import { didYouMean } from "../../config/DidYouMean.ts"
 import type { Caller } from "../../domain/Messages.ts"
 import { DAEMON_STREAM } from "../../core/event-log/Rune.ts"
 import type { LogSelection } from "../../board/DaemonMessages.ts"

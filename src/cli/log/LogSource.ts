@@ -5,7 +5,7 @@
  */
 import { Effect, Stream } from "effect"
 import * as DaemonLog from "../../app/DaemonLog.ts"
-import { didYouMean } from "../../config/ConfigProblem.ts"
+import { didYouMean } from "../../config/DidYouMean.ts"
 import { EventLog, type StorageError } from "../../core/event-log/EventLog.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
 import { call, type Client } from "../../api/rpc/ControlClient.ts"

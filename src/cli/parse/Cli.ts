@@ -16,6 +16,7 @@ import { told } from "../render/ErrorText.ts"
 import * as GoalVerbs from "../goals/GoalVerbs.ts"
 import * as VerbAliases from "./VerbAliases.ts"
 import { AGENTS, ROLES } from "../setup/InitChoices.ts"
+import { didYouMean } from "../../config/DidYouMean.ts"
 import { worldOf } from "../../config/Places.ts"
 import * as Paths from "./Paths.ts"
 import { project } from "../projects/ProjectVerbs.ts"
@@ -432,18 +433,45 @@ const whole = (): Command.Command.Any => agentd
 
 type Wrong = Extract<Parameters<CliOutput.Presenter["present"]>[0], { readonly _tag: "InvalidInvocation" }>
 
+/** The framework's message, without its suggestions, which for a long flag are any short ones. */
+const messageOf = ({ message }: { readonly message: string }): string =>
+  message.split("\n\n  Did you mean")[0]!.replace("a string representing a finite number", "a number")
+
+/** The word that no command has: a subcommand, a flag or an argument; undefined for any other error. */
+const unknownIn = (error: CliError.CliError): string | undefined => {
+  switch (error._tag) {
+    case "UnknownSubcommand":
+      return error.subcommand
+    case "UnrecognizedOption":
+      return error.option
+    case "UnexpectedArgument":
+      return error.arguments.join(" ")
+    default:
+      return undefined
+  }
+}
+
+/** The subcommand or the long flag that was probably meant by a misspelled word. */
+const near = (word: string, { flags, subcommands = [] }: Wrong["helpDoc"], path: ReadonlyArray<string>) => {
+  const known = word.startsWith("--")
+    ? flags.map(({ name }) => `--${name.replace(/^--/, "")}`)
+    : subcommands.flatMap(({ commands }) => commands.map(({ name }) => name))
+  const meant = word.length < 4 ? undefined : didYouMean(word, known)
+  const command = path.join(" ")
+  return meant === undefined ? undefined : `Did you mean "${meant}"? See ${command} --help`
+}
+
 /** Turns a usage error into an error with a remedy: the verb that was probably meant, or else the usage. */
 const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
   const [first] = errors
-  const habit =
-    first?._tag === "UnknownSubcommand" && commandPath.length === 1 ? VerbAliases.meant(first.subcommand) : undefined
+  const word = first === undefined ? undefined : unknownIn(first)
+  const meant =
+    word === undefined ? undefined : (VerbAliases.meant(commandPath.slice(1), word) ?? near(word, helpDoc, commandPath))
   return {
     tag: first?._tag ?? "InvalidInvocation",
     code: "invalid" as const,
-    // if VerbAliases knows the verb that was meant, omit the framework's spelling suggestion, which would mislead the
-    // user
-    message: habit === undefined ? errors.map(({ message }) => message).join("\n") : first!.message.split("\n")[0]!,
-    remedy: habit ?? `Usage: ${helpDoc.usage}. More: ${commandPath.join(" ")} --help`,
+    message: errors.map(messageOf).join("\n"),
+    remedy: meant ?? `Usage: ${helpDoc.usage}. More: ${commandPath.join(" ")} --help`,
     exitCode: ExitCode.usage
   }
 }

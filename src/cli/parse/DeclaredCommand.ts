@@ -146,6 +146,8 @@ const carriedOut = (verb: DeclaredVerb) =>
     const { fleeting } = verb
     const value = fleeting === undefined ? yield* asked : yield* inTime(asked, fleeting)
     if (fleeting !== undefined && value === undefined) return
+    const absent = verb.absent?.(value as never)
+    if (absent !== undefined) return yield* new VerbFailed(absent)
     const world = { now: yield* Clock.currentTimeMillis, colour, columns, world: worldOf(paths) }
     return yield* printLines(linesOf(verb, value, world, json))
   })

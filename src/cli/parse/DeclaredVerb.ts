@@ -273,6 +273,8 @@ interface Form<A extends Args, V> {
   /** The error if the arguments cannot be used together although each of them is valid; otherwise undefined. */
   readonly wrong?: (input: Input<A>, caller: Caller) => Wrong | undefined
   readonly rpc: (input: Input<A>, caller: Caller, world: Pick<World, "now">) => Ask<V>
+  /** The error if the reply shows that an argument names nothing; otherwise undefined. */
+  readonly absent?: (value: V) => Wrong | undefined
   /**
    * Further output lines with text from agents or users. Commands in these lines are printed unchanged, without
    * `--state`.
@@ -309,13 +311,14 @@ interface Declaration<A extends Args, V> extends Viewed<A, V> {
  */
 export interface DeclaredVerb extends Omit<
   Declaration<Args, unknown>,
-  "several" | "meant" | "wrong" | "rpc" | "view" | "verbatim" | "value" | "quick"
+  "several" | "meant" | "wrong" | "rpc" | "absent" | "view" | "verbatim" | "value" | "quick"
 > {
   readonly several?: Several<never>
   readonly value?: (value: never) => unknown
   readonly meant?: (input: never) => unknown
   readonly wrong?: (input: never, caller: Caller) => Wrong | undefined
   readonly rpc: (input: never, caller: Caller, world: Pick<World, "now">) => Ask<unknown>
+  readonly absent?: (value: never) => Wrong | undefined
   readonly view: (value: never, world: World) => ReadonlyArray<string>
   readonly verbatim?: (value: never, world: World) => ReadonlyArray<string>
   readonly quick: boolean | ((input: never, json: boolean) => boolean)

@@ -4,9 +4,9 @@
  * Guarantees: a name refers to one item, preferably of the caller's own project. A pattern refers to all matching
  * items. If a name is unknown or ambiguous, the result is an error with suggestions, and no item is selected.
  */
-import { didYouMean } from "../../config/ConfigProblem.ts"
+import { didYouMean } from "../../config/DidYouMean.ts"
 import { isOf, unstarted } from "../../config/ProjectName.ts"
-import { bare, exact, isLabelled, isPattern, means, type Named } from "../sessions/RowFilter.ts"
+import { bare, exact, isLabelled, isPattern, listed, means, type Named } from "../sessions/RowFilter.ts"
 import type { Kind, Targets } from "./DeclaredVerb.ts"
 
 export interface Unclear {
@@ -78,6 +78,38 @@ const unlabelled = (all: ReadonlyArray<Named>, kind: Kind, labels: ReadonlyArray
         : near.length > 0 && !labels.every((label) => known.includes(label))
           ? `Did you mean ${quoted(near)}? Known labels: ${known.slice(0, MOST).join(", ")}`
           : `List all labels: agentd ps --by label`
+  }
+}
+
+/** The error if a name, project or label matches no item of a list; a pattern may match none. */
+export const absent = (
+  all: ReadonlyArray<Named>,
+  { labels, names, project }: Targets & { readonly project: string | undefined },
+  config: string | null
+): Unclear | undefined => {
+  const lost = names.filter((name) => !isPattern(name) && listed(all, name, config).length === 0)
+  if (lost.length > 0) {
+    const near = lost.flatMap((name) => nearest(all, name))
+    return {
+      message: `Nothing in the list is called ${quoted(lost)}.`,
+      remedy: `${near.length === 0 ? "" : `Did you mean ${quoted(near)}? `}List everything: agentd ps --all`
+    }
+  }
+  const projects = [...new Set(all.flatMap((one) => (one.project === "" ? [] : [one.project])))].toSorted()
+  if (project !== undefined && !isPattern(project) && !projects.includes(project)) {
+    const near = didYouMean(project, projects)
+    return {
+      message: `Nothing in the list belongs to a project "${project}".`,
+      remedy: `${near === undefined ? "" : `Did you mean "${near}"? `}List all projects: agentd project ls`
+    }
+  }
+  const known = new Set(all.flatMap((one) => one.labels ?? []))
+  const odd = labels.filter((label) => !known.has(label))
+  if (odd.length === 0) return undefined
+  const near = odd.flatMap((label) => didYouMean(label, [...known]) ?? [])
+  return {
+    message: `No agent has the label ${quoted(odd)}.`,
+    remedy: `${near.length === 0 ? "" : `Did you mean ${quoted(near)}? `}List all labels: agentd ps --by label`
   }
 }
 

@@ -1,13 +1,17 @@
-/** VerbAliases: maps command names of other programs, such as `kill` and `top`, to verbs of agentd. Pure. */
+/** VerbAliases: maps words and flags of other programs, such as `kill` and `top`, to commands of agentd. Pure. */
 
 /** The remedy for a user who wants to upgrade: install the new version with npm, then restart the daemon. */
 const NEWER =
   "restart, after you have installed the newer package: npm install -g FILE.tgz (or scripts/install FILE.tgz)"
 
 const MEANT: { readonly [word: string]: string } = {
+  dash: "agentd, without a command: it opens the board",
   dashboard: "agentd, without a command: it opens the board",
   delete: "stop AGENT; to remove all of agentd: agentd uninstall",
   down: "stop",
+  describe: "why AGENT",
+  disable: "stop AGENT",
+  enable: "start AGENT",
   events: "log -f",
   exec: "send AGENT TEXT",
   halt: "stop",
@@ -21,6 +25,7 @@ const MEANT: { readonly [word: string]: string } = {
   monit: "agentd, without a command: it opens the board",
   monitor: "agentd, without a command: it opens the board",
   new: "init",
+  notify: "alert channels, or alert test",
   quit: "stop",
   reload: "trust, to put a changed agentd.jsonc into force; agentd reads a changed file automatically",
   remove: "stop AGENT; to remove the agent, delete it from agentd.jsonc",
@@ -37,12 +42,64 @@ const MEANT: { readonly [word: string]: string } = {
   usage: "cost"
 }
 
-/** The verb that was meant by a word of another program; undefined if the word is not in MEANT. */
-export const meant = (word: string): string | undefined => {
-  const found = Object.hasOwn(MEANT, word) ? MEANT[word]! : undefined
-  if (found === undefined) return undefined
+/** Words and flags of other programs after a verb of agentd: what to use in place of each. */
+export const AFTER: { readonly [words: string]: string } = {
+  "accounts login":
+    "Log in with the provider's own program, such as claude or codex. agentd login SERVER logs in to an MCP server.",
+  "alert add": "Add the channel under notify.channels in ~/.config/agentd/config.jsonc. Test it: agentd alert test",
+  "approve --all": "Approve each call by itself. List them: agentd approve",
+  "config edit": "Edit agentd.jsonc. Show what a change does: agentd config diff",
+  "config get": "Read agentd.jsonc. Describe its fields: agentd schema",
+  "config set": "Edit agentd.jsonc. Describe its fields: agentd schema",
+  "config show": "Read agentd.jsonc. Show what a change does: agentd config diff",
+  "log --messages --by": "log --messages --grep NAME",
+  "log --runs --run": "log --text AGENT --run RUN",
+  "open --port": "Set http.port in ~/.config/agentd/config.jsonc, then run agentd restart",
+  "project delete": "project remove PROJECT",
+  "project list": "project ls",
+  "project rm": "project remove PROJECT",
+  "ps --failed": "ps --is failed",
+  "ps --format": "ps --json, or ps --csv",
+  "ps --output": "ps --json, or ps --csv",
+  "ps --status": "ps --is STATUS",
+  "ps -f": "ps --watch",
+  "ps -o": "ps --json, or ps --csv",
+  "restart --all": "restart '*/*'",
+  "schedule add": "at TIME send AGENT TEXT; for repeated times, add it under schedules in agentd.jsonc",
+  "schedule create": "at TIME send AGENT TEXT; for repeated times, add it under schedules in agentd.jsonc",
+  "schedule delete": "schedule rm SCHEDULE",
+  "schedule list": "schedule ls",
+  "schedule new": "at TIME send AGENT TEXT; for repeated times, add it under schedules in agentd.jsonc",
+  "send --message": 'send AGENT "TEXT"',
+  "send -m": 'send AGENT "TEXT"',
+  "service disable": "service uninstall",
+  "service enable": "service install",
+  "service restart": "restart",
+  "service start": "service install",
+  "service stop": "stop --daemon",
+  "stop --all": "stop --daemon"
+}
+
+/** Verbs whose further words can only be one text that was not quoted, or one name too many. */
+const EXTRA: { readonly [verb: string]: (words: string) => string } = {
+  cost: () => "cost --by agent",
+  goal: () => 'goal "TEXT"; to end a goal: agentd goal cancel GOAL',
+  deny: (words) => `deny CALL --reason "${words}"`,
+  send: () => 'send AGENT "TEXT"'
+}
+
+/** The remedy for an unknown word or flag after the verb `path`; undefined if it is in no table. */
+export const meant = (path: ReadonlyArray<string>, word: string): string | undefined => {
+  const verb = path.join(" ")
+  const found =
+    own(path.length === 0 ? MEANT : AFTER, verb === "" ? word : `${verb} ${word}`) ??
+    (word.startsWith("-") ? undefined : own(EXTRA, verb)?.(word))
+  if (found === undefined || /^[A-Z]/.test(found)) return found
   return found.startsWith("agentd") ? `Use ${found}.` : `Use: agentd ${found}`
 }
+
+const own = <A>(table: { readonly [key: string]: A }, key: string): A | undefined =>
+  Object.hasOwn(table, key) ? table[key] : undefined
 
 /** Number of arguments before the verb: global flags and their values. */
 const before = (args: ReadonlyArray<string>): number => {

@@ -10,6 +10,7 @@ import { chosen } from "./RowFilter.ts"
 import { csv, type Field, moment } from "../render/Csv.ts"
 import { choice, declare, map, off, option, options, read, words } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
+import * as NamePatterns from "../parse/NamePatterns.ts"
 import { plain } from "../render/Output.ts"
 
 const TYPED = WORDS.map((word) => word.replace(" ", "-"))
@@ -96,6 +97,7 @@ export const ps = declare({
   },
   rpc: ({ all, ascii, by, csv, is, labels, names, project, sort }, { config }) =>
     map(read("Board", { all }), (board) => ({
+      absent: NamePatterns.absent(board.rows, { names, labels, project }, config),
       board: {
         ...board,
         ...(by === "state" ? {} : { by }),
@@ -104,6 +106,7 @@ export const ps = declare({
       ascii,
       csv
     })),
+  absent: ({ absent }) => (absent === undefined ? undefined : { ...absent, exitCode: ExitCode.failed }),
   view: ({ ascii: isAscii, board, csv: isCsv }, world) => {
     if (isCsv) return csv(FIELDS, board.rows)
     const lines = render(board, world.now, world)

@@ -1,0 +1,72 @@
+/** Command lines as people mistype them: each is answered with what is wrong and the command that was meant. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { AFTER } from "../../../src/cli/parse/VerbAliases.ts"
+import { VERBS } from "../../../src/cli/parse/HintCommand.ts"
+import { absent } from "../../../src/cli/parse/NamePatterns.ts"
+import { agentInfo, boardOf } from "../rpc/World.ts"
+import { inProcess } from "./Child.ts"
+
+describe("a mistyped command line", () => {
+  it.live.each([
+    [["ps", "--failed"], "agentd ps --is failed"],
+    [["ps", "-o", "wide"], "agentd ps --json"],
+    [["log", "--runs", "builder", "--run", "9"], "agentd log --text AGENT --run RUN"],
+    [["cost", "builder"], "agentd cost --by agent"],
+    [["deny", "x1", "not", "today"], 'agentd deny CALL --reason "not today"'],
+    [["project", "rm", "web"], "agentd project remove PROJECT"],
+    [["goal", "rm", "g1"], "agentd goal cancel GOAL"],
+    [["schedule", "add", "nightly"], "agentd at TIME send"],
+    [["service", "start"], "agentd service install"],
+    [["notify", "add", "slack"], "agentd alert channels"],
+    [["open", "--port", "8080"], "http.port"],
+    [["stop", "--all"], "agentd stop --daemon"],
+    [["send", "-m", "hi", "builder"], 'agentd send AGENT "TEXT"'],
+    [["send", "builder", "hi", "--urgently"], 'Did you mean "--urgent"?'],
+    [["send", "#review", "hi"], 'agentd channel post review "TEXT"'],
+    [["send", "builder,tester", "hi"], "agentd send 'PROJECT/*'"],
+    [["send", "builder hello"], 'agentd send builder "hello"'],
+    [["set", "builder", "model=opus"], "agentd set builder --model opus"],
+    [["enable", "builder"], "agentd start AGENT"],
+    [["gc", "--days", "x"], "Expected a number"],
+    [["goal", "aprove", "g1"], "Unexpected positional argument"],
+    [["project", "resumee"], 'Did you mean "resume"?']
+  ] as const)("%j", ([words, says]) =>
+    Effect.gen(function* () {
+      const { code, err, out } = yield* inProcess([...words])
+      assert.deepStrictEqual([code, out], [2, ""])
+      assert.include(err, says)
+      assert.notInclude(err, "Did you mean this?")
+    })
+  )
+
+  it("is answered with commands that exist", () => {
+    for (const [words, remedy] of Object.entries(AFTER)) {
+      const verb = /^[A-Z]/.test(remedy) ? /agentd ([a-z]+)/.exec(remedy)?.[1] : remedy.split(" ")[0]
+      assert.isTrue(verb === undefined || VERBS.includes(verb), `${words}: ${verb}`)
+      assert.isTrue(VERBS.includes(words.split(" ")[0]!), words)
+    }
+  })
+})
+
+describe("a list of what does not exist", () => {
+  const { rows } = boardOf({ agents: [agentInfo({ labels: ["slow"] }), agentInfo({ agent: "tester" })] })
+  const of = (more: object) => absent(rows, { names: [], labels: [], project: undefined, ...more }, null)
+
+  it("is refused with the name that was probably meant", () => {
+    assert.include(of({ names: ["bulider"] })?.message, 'called "bulider"')
+    assert.include(of({ names: ["bulider"] })?.remedy, 'Did you mean "')
+    assert.include(of({ project: "wbe" })?.remedy, 'Did you mean "web"?')
+    assert.include(of({ labels: ["slwo"] })?.remedy, 'Did you mean "slow"?')
+  })
+
+  it("is an empty list for a pattern, and a list for what exists", () => {
+    for (const more of [
+      { names: ["no*"] },
+      { project: "no*" },
+      { names: ["tester"], project: "web", labels: ["slow"] },
+      { names: ["web"] }
+    ])
+      assert.isUndefined(of(more))
+  })
+})
