@@ -71,7 +71,7 @@ const invalid = (path: string, problems: ReadonlyArray<ConfigProblem>): ConfigEr
     reason: "invalid",
     problems,
     message: problems.map((problem) => renderProblem(path, problem)).join("\n"),
-    remedy: `Fix ${path}; until then the last usable version stays in force.`
+    remedy: `Fix ${path}. Until then, the last usable version stays in force, if there is one.`
   })
 
 const unreadable = (path: string, message: string, remedy: string): ConfigError =>
@@ -92,7 +92,17 @@ const onceEach = (problems: ReadonlyArray<ConfigProblem>): ReadonlyArray<ConfigP
   })
 }
 
-const decode = <T>(schema: Schema.ConstraintDecoder<T>, text: string, path: string): Result.Result<T, ConfigError> => {
+const OTHERS = {
+  project: () => ({ file: "your own config, ~/.config/agentd/config.jsonc", shape: documentOf(UserConfig) }),
+  user: () => ({ file: "a project's agentd.jsonc", shape: documentOf(Config) })
+}
+
+const decode = <T>(
+  schema: Schema.ConstraintDecoder<T>,
+  kind: "project" | "user",
+  text: string,
+  path: string
+): Result.Result<T, ConfigError> => {
   if (Buffer.byteLength(text) > MAX_BYTES) return Result.fail(unreadable(path, TOO_LARGE, TOO_LARGE_REMEDY))
   const { root, problems } = Jsonc.read(text)
   const syntax = problems.map(({ offset, message, remedy }) => ({
@@ -105,7 +115,7 @@ const decode = <T>(schema: Schema.ConstraintDecoder<T>, text: string, path: stri
   const value = FallbackEntry.filled(root.value)
   const decoded = Schema.decodeUnknownResult(schema)(value, { errors: "all", onExcessProperty: "error" })
   if (Result.isFailure(decoded)) {
-    const found = problemsOf(decoded.failure.issue, text, { ...root, value }, documentOf(schema))
+    const found = problemsOf(decoded.failure.issue, text, { ...root, value }, documentOf(schema), OTHERS[kind]())
     return Result.fail(invalid(path, [...syntax, ...onceEach(found)]))
   }
   return syntax.length > 0 ? Result.fail(invalid(path, syntax)) : Result.succeed(decoded.success)
@@ -174,7 +184,7 @@ const placedAgent = (agent: AgentConfig, root: string): AgentConfig => ({
 
 /** Parses the text of a project's file. `path` must be absolute, because the conversation's id is derived from it. */
 export const parse = (text: string, path: string): Effect.Effect<Project, ConfigError> =>
-  Effect.map(Effect.fromResult(decode(Config, text, path)), (config) => {
+  Effect.map(Effect.fromResult(decode(Config, "project", text, path)), (config) => {
     const root = dirname(path)
     return {
       ...config,
@@ -190,7 +200,7 @@ export const parse = (text: string, path: string): Effect.Effect<Project, Config
   })
 
 export const parseUser = (text: string, path: string): Effect.Effect<UserConfig, ConfigError> =>
-  Effect.map(Effect.fromResult(decode(UserConfig, text, path)), ({ mail, notify, ...config }) => ({
+  Effect.map(Effect.fromResult(decode(UserConfig, "user", text, path)), ({ mail, notify, ...config }) => ({
     ...config,
     ...(mail === undefined ? {} : { mail: placedMail(mail, dirname(path)) }),
     ...(notify === undefined ? {} : { notify: placedNotify(notify, dirname(path)) })

@@ -93,9 +93,16 @@ const below = (shape: Shape | undefined, segment: PropertyKey, value: unknown): 
   return found.length > 1 && found.every((one) => one.enum !== undefined) ? { ...found[0], enum: words } : found[0]
 }
 
+/** Another config file of agentd, in which an unknown field may belong. */
+export interface OtherFile {
+  readonly file: string
+  readonly shape: Shape
+}
+
 interface Root {
   readonly shape: Shape
   readonly value: unknown
+  readonly other: OtherFile | undefined
 }
 
 const inside = (value: unknown, segment: PropertyKey): unknown =>
@@ -122,6 +129,36 @@ const fieldOf = (path: Path): string =>
     const key = /^[\w$.-]{1,80}$/.test(String(segment)) ? String(segment) : literal(String(segment))
     return text === "" ? key : `${text}.${key}`
   }, "")
+
+/** Maximum depth at which a field is looked for that is unknown at its place. */
+const LEVELS = 3
+
+/** The objects that have a field of this name, as paths such as `agents.NAME`; "" is the top level. */
+const homesOf = (root: Shape, key: string): ReadonlyArray<string> => {
+  const homes = new Set<string>()
+  const visit = (shape: Shape, path: Path): void => {
+    const { additionalProperties: rest, anyOf = [], patternProperties = {}, properties = {} } = shape
+    if (Object.hasOwn(properties, key)) homes.add(fieldOf(path))
+    for (const one of anyOf) visit(one, path)
+    if (path.length === LEVELS) return
+    for (const [name, one] of Object.entries(properties)) visit(one, [...path, name])
+    for (const one of [...Object.values(patternProperties), ...(typeof rest === "object" ? [rest] : [])])
+      visit(one, [...path, "NAME"])
+  }
+  visit(root, [])
+  return [...homes].toSorted((one, other) => one.split(".").length - other.split(".").length)
+}
+
+/** A sentence that names where an unknown field belongs; "" if it belongs nowhere. */
+const belongs = (key: string, path: Path, { other, shape }: Root): string => {
+  const homes = homesOf(shape, key)
+    .slice(0, 2)
+    .map((home) => (home === "" ? "the top level" : home))
+  if (homes.length > 0) return `It is a field of ${homes.join(" and of ")}.`
+  return path.length === 1 && Object.hasOwn(other?.shape.properties ?? {}, key)
+    ? `It is a field of ${other?.file}.`
+    : ""
+}
 
 interface Found {
   readonly path: Path
@@ -152,7 +189,7 @@ const unexpected = (path: Path, root: Root): Found => {
   const type = literal(inside(valueAt(root, above), "type") ?? null)
   const remedy = [
     ...(takers.length === 0 ? [] : [`${takers.join(", ")} ${takers.length === 1 ? "takes" : "take"} it.`]),
-    ...(meant === undefined ? [] : [`Did you mean "${meant}"?`]),
+    ...(meant === undefined ? [belongs(key, path, root)].filter((one) => one !== "") : [`Did you mean "${meant}"?`]),
     `Known here: ${known.join(", ")}.`
   ].join(" ")
   const message = takers.length === 0 ? "is not a field that agentd knows" : `is not a field of the type ${type}`
@@ -175,13 +212,31 @@ const wrong = (path: Path, root: Root): Found => {
   const value = valueAt(root, path)
   const options = shape?.enum?.filter((option) => typeof option === "string") ?? []
   const meant = typeof value === "string" ? didYouMean(value, options) : undefined
-  const is = typeof value === "string" && options.length > 0 ? literal(value) : kindOf(value)
+  const isShown = typeof value === "boolean" || (typeof value === "string" && options.length > 0)
+  const is = isShown ? literal(value) : kindOf(value)
   return {
     path,
     key: false,
     message: `must be ${expectation(shape)}, but is ${is}`,
-    remedy: `${meant === undefined ? "" : `Did you mean "${meant}"? `}${about(shape)}`.trim()
+    remedy: `${meant === undefined ? example(shape, value) : `Did you mean "${meant}"? `}${about(shape)}`.trim()
   }
+}
+
+/** True if a field of this shape can have the value. */
+const takes = ({ anyOf = [], enum: options, type }: Shape, value: unknown): boolean =>
+  options === undefined
+    ? anyOf.some((one) => takes(one, value)) ||
+      (typeof value === "number"
+        ? type === "number" || type === "integer"
+        : type === typeof value && type === "boolean")
+    : options.includes(value)
+
+/** An object with the value in one of its fields, if an object is expected where the value stands; otherwise "". */
+const example = (shape: Shape | undefined, value: unknown): string => {
+  const fields = Object.entries(shape?.properties ?? {}).filter(([, one]) => takes(one, value))
+  // for a number, sums of money come before counts
+  const field = (fields.find(([, { type }]) => type === "number") ?? fields[0])?.[0]
+  return field === undefined ? "" : `For example: ${literal({ [field]: value })}. `
 }
 
 /** The problems in a schema issue. It is a lazy generator, so that a caller can stop when it has enough problems. */
@@ -235,11 +290,12 @@ export const problemsOf = (
   issue: SchemaIssue.Issue,
   text: string,
   root: Jsonc.Node,
-  shape: Shape
+  shape: Shape,
+  other?: OtherFile
 ): ReadonlyArray<ConfigProblem> => {
   // If two rules for a field have the same message, the message is reported only once.
   const all = new Map<string, Found>()
-  for (const one of found(issue, [], { shape, value: root.value })) {
+  for (const one of found(issue, [], { shape, value: root.value, other })) {
     all.set(`${fieldOf(one.path)}: ${one.message}`, one)
     if (all.size === MAX_PROBLEMS) break
   }

@@ -355,6 +355,26 @@ const below = (shape: Shape, key: string): Shape | undefined =>
   Object.entries(shape.patternProperties ?? {}).find(([pattern]) => new RegExp(pattern, "u").test(key))?.[1] ??
   shape.anyOf?.map((one) => below(one, key)).find((one) => one !== undefined)
 
+describe("a value in the wrong place or of the wrong kind", () => {
+  const agent = (more: string) => `{ "agents": { "a": { "backend": { "type": "claude" }, ${more} } } }`
+  for (const [text, says] of [
+    ['{ "http": {}, "agents": {} }', "It is a field of your own config, ~/.config/agentd/config.jsonc."],
+    ['{ "budget": {}, "agents": {} }', "It is a field of conversation and of agents.NAME."],
+    [agent('"mail": {}'), "It is a field of the top level."],
+    [agent('"nothing": 1'), "Known here: role"],
+    [agent('"approvals": "auto"'), 'must be an object, but is text\n  For example: {"mode":"auto"}.'],
+    [agent('"budget": { "perDay": 5 }'), 'must be an object, but is a number\n  For example: {"usd":5}.'],
+    [agent('"mode": true'), "but is true\n"]
+  ] as const) {
+    it.effect(`${text}: ${says}`, () =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(parse(text))
+        assert.include(error.message, says)
+      })
+    )
+  }
+})
+
 describe("ConfigFile.jsonSchema", () => {
   const schema = ConfigFile.jsonSchema() as Shape
 
