@@ -10,7 +10,7 @@
  * The bundler turns this module into a single CommonJS file, without any npm package.
  */
 import { existsSync, writeSync } from "node:fs"
-import { homedir, userInfo } from "node:os"
+import * as Account from "../config/Account.ts"
 import { join } from "node:path"
 import { type Ask, doesOutside, linesOf } from "../cli/parse/DeclaredVerb.ts"
 import { declared } from "../cli/parse/DeclaredVerbs.ts"
@@ -95,13 +95,13 @@ const quick = (given: Line): void => {
   const { input, json, state, verb } = given
   const places = placesOf(
     {
-      home: variable("HOME") ?? homedir(),
+      home: variable("HOME") ?? Account.home(),
       stateHome: variable("XDG_STATE_HOME"),
       runtime: variable("XDG_RUNTIME_DIR")
     },
     state
   )
-  const caller = { by: userInfo().username, config: configsFrom(".").find((file) => existsSync(file)) ?? null }
+  const caller = { by: Account.userName(), config: configsFrom(".").find((file) => existsSync(file)) ?? null }
   if (verb.wrong?.(input as never, caller) !== undefined) return whole()
   if (doesOutside(verb.several, input, caller) !== undefined) return whole()
   const world = worldOf(places)

@@ -7,7 +7,7 @@
  */
 import { Config, Effect, Option, Queue, Stream } from "effect"
 import type { RpcClientError } from "effect/rpc"
-import { homedir, userInfo } from "node:os"
+import * as Account from "../config/Account.ts"
 import { placesOf } from "../config/Places.ts"
 import type { Caller } from "../domain/Messages.ts"
 import * as ControlClient from "../api/rpc/ControlClient.ts"
@@ -28,7 +28,7 @@ export interface Options {
 }
 
 const environment = Config.all({
-  home: Config.String("HOME").pipe(Config.withDefault(homedir())),
+  home: Config.String("HOME").pipe(Config.withDefault(Account.home())),
   stateHome: Config.option(Config.String("XDG_STATE_HOME")),
   runtime: Config.option(Config.String("XDG_RUNTIME_DIR"))
 })
@@ -45,7 +45,7 @@ export const socketOf = ({ socket, state }: Options = {}): Effect.Effect<string>
  * The caller of a command. `by`: a login or a program's name, recorded in the log with each action. `config`: path of
  * the agentd.jsonc in which a bare agent name is looked up; null if names are full ("shop/builder").
  */
-export const caller = (by: string = userInfo().username, config: string | null = null): Caller => ({ by, config })
+export const caller = (by: string = Account.userName(), config: string | null = null): Caller => ({ by, config })
 
 /** Errors of a client's calls. A transport error is reported as DaemonUnreachable. */
 export type Refused<E> = Exclude<E, RpcClientError.RpcClientError> | ControlClient.DaemonUnreachable

@@ -5,7 +5,7 @@
  * Guarantees: those of Client; a failure is an Error with a `remedy`; the caller has nothing to close: each call has
  * its own connection, and a stream's connection closes when its loop ends.
  */
-import { homedir, userInfo } from "node:os"
+import * as Account from "../config/Account.ts"
 import { placesOf } from "../config/Places.ts"
 import { lostAnswer, olderDaemon, unanswered } from "../api/rpc/ConnectionLost.ts"
 import type { Answer, PayloadOf, StreamTag, Tag } from "../api/rpc/ProcedureTypes.ts"
@@ -128,8 +128,10 @@ const socketOf = ({ socket, state }: Options): string => {
   const set = (value: string | undefined) => (value === "" ? undefined : value)
   return (
     socket ??
-    placesOf({ home: set(HOME) ?? homedir(), stateHome: set(XDG_STATE_HOME), runtime: set(XDG_RUNTIME_DIR) }, state)
-      .socket
+    placesOf(
+      { home: set(HOME) ?? Account.home(), stateHome: set(XDG_STATE_HOME), runtime: set(XDG_RUNTIME_DIR) },
+      state
+    ).socket
   )
 }
 
@@ -167,7 +169,7 @@ async function* valuesOf(socket: string, call: Call): AsyncGenerator<unknown, vo
 
 /** Creates a client. No connection is opened yet: each call and each stream opens its own. */
 export const connect = (options: Options = {}): Connection => {
-  const caller: Caller = { by: options.by ?? userInfo().username, config: options.config ?? null }
+  const caller: Caller = { by: options.by ?? Account.userName(), config: options.config ?? null }
   const socket = socketOf(options)
   // a procedure that takes no caller ignores one; a procedure without a payload is sent null
   const signed = (payload: unknown) => (typeof payload === "object" && payload !== null ? { caller, ...payload } : null)

@@ -4,7 +4,7 @@
  */
 import { Console, Context, Effect, Option, Schema, Stdio, Terminal } from "effect"
 import { TerminalCapabilities } from "effect/cli"
-import { userInfo } from "node:os"
+import * as Account from "../../config/Account.ts"
 import type { Caller, ConfigChangeInfo } from "../../domain/Messages.ts"
 import * as HintCommand from "./HintCommand.ts"
 import * as Paths from "./Paths.ts"
@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function* (flags: {
     colour: capabilities.canColor && !flags.json,
     interactive: capabilities.canPrompt,
     columns: onTerminal && !flags.json ? yield* terminal.columns : null,
-    caller: { by: yield* Effect.sync(() => userInfo().username), config: yield* Paths.findProject }
+    caller: { by: yield* Effect.sync(() => Account.userName()), config: yield* Paths.findProject }
   })
 })
 

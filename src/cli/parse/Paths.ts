@@ -3,7 +3,7 @@
  * working directory. `Places` contains the rules.
  */
 import { Config, Effect, FileSystem, Option } from "effect"
-import { homedir } from "node:os"
+import * as Account from "../../config/Account.ts"
 import * as NodePath from "node:path"
 import { configsFrom, placesOf } from "../../config/Places.ts"
 
@@ -32,7 +32,7 @@ const environment = Config.all({
   stateHome: absolute("XDG_STATE_HOME"),
   configHome: absolute("XDG_CONFIG_HOME"),
   runtime: absolute("XDG_RUNTIME_DIR"),
-  home: Config.String("HOME").pipe(Config.withDefault(homedir()))
+  home: Config.String("HOME").pipe(Config.withDefault(Account.home()))
 })
 
 /** Computes the paths. `chosen`: the value of --state, relative to the working directory. */

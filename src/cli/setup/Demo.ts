@@ -11,7 +11,7 @@ import { Duration, Effect, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
-import { tmpdir, userInfo } from "node:os"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { acquire, type StoreInUse } from "../../core/event-log/StoreLock.ts"
 import * as UserGit from "../../runs/git/UserGit.ts"
@@ -35,7 +35,7 @@ const MARK = "agentd-demo"
 const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
 
 const places = Effect.sync(() => {
-  const { uid } = userInfo()
+  const uid = process.getuid?.() ?? 0
   const folder = join(tmpdir(), `agentd-demo-${uid}`)
   const state = join(folder, "state")
   return { folder, state, socket: join(state, "control.sock"), project: join(folder, "shop"), uid }

@@ -6,7 +6,7 @@
  * written to the user's own settings or to a project's settings.local.json, never to a file that git would commit.
  */
 import { Clock, Config, Duration, Effect, FileSystem, Option } from "effect"
-import { homedir } from "node:os"
+import * as Account from "../../config/Account.ts"
 import * as NodePath from "node:path"
 import { call } from "../../api/rpc/ControlClient.ts"
 import type { Check } from "../../board/DaemonMessages.ts"
@@ -42,7 +42,7 @@ const MARGIN_S = 10
 
 const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CONFIG_DIR"))), (folder) =>
   NodePath.join(
-    Option.getOrElse(folder, () => NodePath.join(homedir(), ".claude")),
+    Option.getOrElse(folder, () => NodePath.join(Account.home(), ".claude")),
     "settings.json"
   )
 )

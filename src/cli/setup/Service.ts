@@ -6,7 +6,8 @@
  * install, systemd has reloaded and accepted the unit files. `status` changes nothing.
  */
 import { Clock, Effect, FileSystem, Option } from "effect"
-import { homedir, networkInterfaces, userInfo } from "node:os"
+import { networkInterfaces } from "node:os"
+import * as Account from "../../config/Account.ts"
 import * as NodePath from "node:path"
 import { Mailer } from "../../alerts/Mailer.ts"
 import * as Mail from "../../alerts/Mail.ts"
@@ -45,7 +46,7 @@ const place = Effect.fnUntraced(function* (system: boolean) {
   const { paths } = yield* Invocation
   const { env } = yield* Entry
   const manager: "user" | "system" = system ? "system" : "user"
-  const config = env["XDG_CONFIG_HOME"] ?? NodePath.join(homedir(), ".config")
+  const config = env["XDG_CONFIG_HOME"] ?? NodePath.join(Account.home(), ".config")
   const unit = system ? "agentd" : Unit.unitName(paths.state, paths.defaultState)
   const folder = system ? SYSTEM_FOLDER : NodePath.join(config, "systemd", "user")
   return {
@@ -221,7 +222,7 @@ const install = Effect.fnUntraced(function* (input: Input) {
   const isUp = isOurs || (!isListening && (yield* probe(at.socket)) === "live")
   if (!isUp)
     yield* ordered([...ctl, "start", at.unit], `See why: journalctl ${input.system ? "" : "--user "}-u ${at.unit}`)
-  const user = userInfo().username
+  const user = Account.userName()
   const hadLinger = input.system || (yield* Unit.lingers(user))
   if (!hadLinger && input.linger)
     yield* ordered(["loginctl", "enable-linger", user], `Ask root: ${lingerCommand(user)}`)
@@ -281,7 +282,7 @@ const status = Effect.fnUntraced(function* ({ system }: Input) {
   const known = Option.getOrUndefined(yield* Unit.status(at.unit, at.manager))
   const enabled = (yield* Unit.answer([...at.words.split(" "), "is-enabled", at.unit])) === "enabled"
   const said = yield* Unit.answer([...at.words.split(" "), "show", at.unit, "--property=StatusText", "--value"])
-  const lingers = system ? null : yield* Unit.lingers(userInfo().username)
+  const lingers = system ? null : yield* Unit.lingers(Account.userName())
   const listens = yield* Unit.listens(at.unit, at.manager)
   const facts = {
     unit: at.unit,
@@ -307,7 +308,7 @@ const status = Effect.fnUntraced(function* ({ system }: Input) {
       ? [`systemd has restarted it ${known.restarts} times; last result: ${known.result}`]
       : []),
     ...(lingers === false
-      ? [`The service ends with your last logout. To change this: ${lingerCommand(userInfo().username)}`]
+      ? [`The service ends with your last logout. To change this: ${lingerCommand(Account.userName())}`]
       : []),
     ...(isThere ? [] : [`To install it: agentd service install${system ? " --system" : ""}`])
   ])
