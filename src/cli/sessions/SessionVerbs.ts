@@ -7,7 +7,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { approve } from "../agents/Answer.ts"
 import { commandOf, commandsOf } from "../parse/DeclaredCommand.ts"
 import * as Declared from "../parse/DeclaredVerbs.ts"
-import { maybeWord, off, verb } from "../parse/Verb.ts"
+import { maybeWord, off, verb, yes } from "../parse/Verb.ts"
 
 const plate = Argument.String("plate").pipe(
   Argument.withDescription("Id of the session's plate (or the beginning of that id), or the session's own id")
@@ -62,7 +62,8 @@ const install = Command.make(
     http: off(
       "http",
       "Send events that need no decision to the daemon's port; while the daemon is down, other programs can use the port"
-    )
+    ),
+    yes
   },
   (input) => verb(() => import("../setup/Hooks.ts"))({ action: "install", ...input })
 ).pipe(
@@ -77,7 +78,13 @@ const install = Command.make(
 )
 
 const uninstall = Command.make("uninstall", scope, (input) =>
-  verb(() => import("../setup/Hooks.ts"))({ action: "uninstall", approvals: undefined, http: false, ...input })
+  verb(() => import("../setup/Hooks.ts"))({
+    action: "uninstall",
+    approvals: undefined,
+    http: false,
+    yes: true,
+    ...input
+  })
 ).pipe(
   Command.withDescription("Remove agentd's hooks from Claude Code's settings, and nothing else"),
   Command.withExamples([
@@ -91,7 +98,8 @@ const status = Command.make("status", {}, () =>
     approvals: undefined,
     http: false,
     project: false,
-    user: false
+    user: false,
+    yes: true
   })
 ).pipe(
   Command.withDescription("Show where hooks are installed, and which sessions have sent events and when"),
