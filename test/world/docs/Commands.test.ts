@@ -55,7 +55,10 @@ const LOOKS =
 /** The words of a command that waits on a slow machine are on no page. */
 const PATIENCE_TOLD = "Waiting for the daemon to read its log …\n"
 
-const said = ({ err, out }: Home.Ended): string => (out + err).replace(PATIENCE_TOLD, "")
+/** True of the machine, not of the page: its pid 1 may reap nothing. */
+const MACHINE_TOLD = /^Warning: \d+ ended processes were not reaped .*\n/gm
+
+const said = ({ err, out }: Home.Ended): string => (out + err).replace(PATIENCE_TOLD, "").replace(MACHINE_TOLD, "")
 
 /** The first output that is as the page shows it, else the last one. */
 const untilShown = (home: Home.Home, command: { readonly text: string; readonly shown?: string }, at: string) =>
