@@ -469,6 +469,19 @@ const scrolled = (state: BoardState, rows: number): void => {
   state.top = Math.max(0, Math.min(state.top, items.length - rows))
 }
 
+/** Explains why the list is empty. */
+const drawEmpty = (brush: Brush, { gone, head, rows }: BoardState, y: number): void => {
+  const { cells, terminal } = brush
+  const lines = (text: string, style: Style) => wrap(text, cells.columns - 4).map((line) => [line, style] as const)
+  const drawn =
+    gone !== undefined
+      ? [...lines(gone.message, of(brush, "failed")), ...lines(`→ ${gone.remedy}`, {})]
+      : head === undefined
+        ? []
+        : lines(rows.size === 0 ? inWorld(EMPTY, terminal.world) : NONE, faint(brush))
+  for (const [n, [line, style]] of drawn.slice(0, cells.rows - y - 1).entries()) cells.put(3, y + n, line, style)
+}
+
 /** Draws the list, and the pane of the selected row. */
 const drawList = (brush: Brush, state: BoardState): void => {
   const { cells, terminal } = brush
@@ -479,13 +492,7 @@ const drawList = (brush: Brush, state: BoardState): void => {
     const item = state.items[state.top + n]
     if (item !== undefined) drawItem(brush, item, first + n, listColumns, state)
   }
-  if (state.items.length === 0 && state.head !== undefined)
-    cells.put(
-      3,
-      first + 1,
-      fit(state.rows.size === 0 ? inWorld(EMPTY, terminal.world) : NONE, cells.columns - 4),
-      faint(brush)
-    )
+  if (state.items.length === 0) drawEmpty(brush, state, first + 1)
   if (state.row !== undefined && paneRows > 0) {
     const line: Style = { fg: brush.colours.line }
     const [x, y] = isWide ? [listColumns + 1, first] : [0, first + listRows]

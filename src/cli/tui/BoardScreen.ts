@@ -142,11 +142,12 @@ const hearing = (place: Place) =>
       place.state.begin()
       return Stream.runForEach(client.BoardNews({ follow: true }), (news) => hear(place, news))
     })
-    const message = yield* Effect.match(heard, {
-      onSuccess: () => "The daemon has ended.",
-      onFailure: (error) => error.message
+    const { message, remedy } = yield* Effect.match(heard, {
+      onSuccess: () => ({ message: "The daemon has ended.", remedy: "Start it again: agentd start" }),
+      onFailure: (error) => ({ message: error.message, remedy: "remedy" in error ? error.remedy : "" })
     })
-    place.state.lose(HintCommand.inWorld(plain(message), worldOf(paths)), yield* Clock.currentTimeMillis)
+    const words = (text: string) => HintCommand.inWorld(plain(text), worldOf(paths))
+    place.state.lose(words(message), words(remedy), yield* Clock.currentTimeMillis)
     yield* dirty(place)
     yield* Effect.sleep(AGAIN)
   }).pipe(Effect.forever)

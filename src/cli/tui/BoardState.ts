@@ -98,7 +98,7 @@ export class BoardState {
   rows: ReadonlyMap<string, BoardRow> = new Map()
   head: BoardHead | undefined = undefined
   /** Set while the daemon does not answer. `message`: the reason. `since`: when this began, in ms since the epoch. */
-  gone: { readonly message: string; readonly since: number } | undefined = undefined
+  gone: { readonly message: string; readonly remedy: string; readonly since: number } | undefined = undefined
   mode: Mode = "list"
   /** Id of the selected row; empty if no row is selected. */
   at = ""
@@ -183,9 +183,8 @@ export class BoardState {
    * Records that the daemon does not answer. The last known rows are kept. If it is called again, the first `since` is
    * kept.
    */
-  lose(message: string, now: number): void {
-    if (this.gone === undefined) this.gone = { message, since: now }
-    else this.gone = { message, since: this.gone.since }
+  lose(message: string, remedy: string, now: number): void {
+    this.gone = { message, remedy, since: this.gone?.since ?? now }
   }
 
   /** Prepares for a new connection, on which the daemon sends all rows again. */

@@ -250,11 +250,26 @@ it("a row that is gone is not chosen, a call that asks no more is closed, and a 
   )
   assert.strictEqual(state.call, undefined)
   assert.strictEqual(state.row?.name, "worker")
-  state.lose("No daemon is running.", T0)
+  state.lose("No daemon is running.", "Start it: agentd start", T0)
   const lines = draw(state, { columns: 100, rows: 20, ascii: false, world: null }, T0 + 65_000).lines
   assert.match(lines[0]!, /^ agentd {2}No daemon is running\. For 1m/)
   assert.notInclude(lines[0]!, "nothing waits")
   assert.include(lines.join("\n"), "web/worker")
+})
+
+it("a board without a daemon says in full what is wrong and what to do", () => {
+  const state = new BoardState()
+  const path = `/home/${"long/".repeat(30)}control.sock`
+  state.lose(
+    `No daemon is running: nobody answers at ${path}.`,
+    "Start it: agentd start. To try agentd: agentd demo",
+    T0
+  )
+  const lines = draw(state, { columns: 60, rows: 20, ascii: false, world: null }, T0).lines
+  const text = lines.map((line) => line.trim()).join("")
+  assert.include(text, path)
+  assert.include(lines.join("\n"), "→ Start it: agentd start")
+  assert.include(lines.at(-1)!, "q quit")
 })
 
 const KEYS = [
