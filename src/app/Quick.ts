@@ -127,7 +127,8 @@ const quick = (given: Line): void => {
     let text: string
     try {
       const found = value(outcome.replies.map((reply, call) => (calls[call]!.stream ? streams[call] : reply)))
-      if (verb.absent?.(found as never) !== undefined) return whole()
+      const absent = verb.absent?.(found as never)
+      if (absent !== undefined) return fail({ _tag: "VerbFailed", ...absent }, given, world)
       text = linesOf(verb, found, look, json)
         .map((one) => `${isAscii ? ascii(through(one, look.colour)) : through(one, look.colour)}\n`)
         .join("")

@@ -57,6 +57,8 @@ export type WaitingRow = typeof WaitingRow.Type
 
 export const WaitingReply = Schema.Struct({
   rows: Schema.Array(WaitingRow),
-  more: Schema.Int
+  more: Schema.Int,
+  /** True if the daemon is still reading its log, so that rows can be missing. */
+  reading: Schema.optionalKey(Schema.Boolean)
 })
 export type WaitingReply = typeof WaitingReply.Type

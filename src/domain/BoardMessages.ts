@@ -77,7 +77,12 @@ export const BoardHead = Schema.Struct({
 export type BoardHead = typeof BoardHead.Type
 
 /** Rows of the board. Those that wait for the user come first. */
-export const Board = Schema.Struct({ head: BoardHead, rows: Schema.Array(BoardRow) })
+export const Board = Schema.Struct({
+  head: BoardHead,
+  rows: Schema.Array(BoardRow),
+  /** True if the daemon is still reading its log, so that rows can be missing. */
+  reading: Schema.optionalKey(Schema.Boolean)
+})
 export type Board = typeof Board.Type
 
 /** Changes of the board since the previous message. The first message has all rows. */

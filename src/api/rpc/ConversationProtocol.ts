@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import { CallInfo, ConversationInfo, SpawnRequest } from "../../domain/Messages.ts"
 import * as Bounds from "../../board/Bounds.ts"
-import { AtOnce, command, error, input, procedure, question, Speaks } from "./Procedure.ts"
+import { AtOnce, command, error, input, procedure, question, settled, Speaks } from "./Procedure.ts"
 
 /**
  * The request for a sub-agent. Only lengths are checked here; the sub-agent's name is checked later, by the rules for
@@ -19,14 +19,12 @@ export const spawnRequest = Schema.Struct({
 
 export const conversations = [
   /** Lists calls that have no result yet. Calls that wait for approval come first, then the oldest. */
-  procedure(
-    Rpc.make("Calls", { success: Schema.Array(CallInfo) }).annotate(AtOnce, true),
-    ({ agents }) => agents.calls
+  procedure(Rpc.make("Calls", { success: Schema.Array(CallInfo) }).annotate(AtOnce, true), (features) =>
+    Effect.andThen(settled(features), features.agents.calls)
   ),
   /** Lists all conversations, including closed and archived ones. */
-  procedure(
-    Rpc.make("Conversations", { success: Schema.Array(ConversationInfo) }).annotate(AtOnce, true),
-    ({ agents }) => agents.conversations
+  procedure(Rpc.make("Conversations", { success: Schema.Array(ConversationInfo) }).annotate(AtOnce, true), (features) =>
+    Effect.andThen(settled(features), features.agents.conversations)
   ),
   /**
    * Shows a conversation. `name`: the conversation's id, a unique prefix of it, or the project's name; if empty, the

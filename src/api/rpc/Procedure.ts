@@ -4,7 +4,7 @@
  *
  * Guarantees: a declaration imports only the types of features, so a client of the protocol loads no feature code.
  */
-import { Context, Schema, SchemaTransformation } from "effect"
+import { Context, Effect, Schema, SchemaTransformation } from "effect"
 import { Rpc, RpcGroup, RpcMiddleware } from "effect/rpc"
 import { CommandRefused, Done } from "../../domain/Messages.ts"
 import { StorageError } from "../../core/event-log/EventLog.ts"
@@ -63,6 +63,25 @@ export const input = <const Fields extends Schema.Struct.Fields>(fields: Fields)
  * admitted.
  */
 export const AtOnce = Context.Reference<boolean>("agentd/rpc/AtOnce", { defaultValue: () => false })
+
+/** How long a list waits for the daemon to read its log, so that the list of a daemon that has just started is whole. */
+const SETTLES = "5 seconds"
+
+/** Waits until the daemon has read its log, but not for a long one: then the answer follows with what is known. */
+export const settled = ({ agents }: Pick<Features, "agents">): Effect.Effect<void> =>
+  Effect.asVoid(Effect.timeoutOption(Effect.exit(agents.recovered), SETTLES))
+
+/** Answers with a list once the daemon has read its log; `reading` says that the list is not complete. */
+export const whole = <A extends object, E, R>(
+  features: Pick<Features, "agents">,
+  answer: Effect.Effect<A, E, R>
+): Effect.Effect<A & { readonly reading?: true }, E, R> =>
+  Effect.gen(function* () {
+    yield* settled(features)
+    const isWhole = yield* features.agents.ready
+    const list = yield* answer
+    return isWhole ? list : { ...list, reading: true }
+  })
 
 type Named = "agent" | "conversation" | "nothing"
 

@@ -43,7 +43,9 @@ import {
   input,
   procedure,
   question,
-  Speaks
+  settled,
+  Speaks,
+  whole
 } from "./Procedure.ts"
 import { AgentReach } from "../../board/ReachMessages.ts"
 import { voices } from "./AgentApiProtocol.ts"
@@ -107,9 +109,8 @@ const daemon = [
     command("ConfigKeep", { hash: Schema.optionalKey(Bounds.name) }, "decides", "conversation"),
     ({ agents }, { caller, hash, name }) => agents.configKeep(name, hash, caller)
   ),
-  procedure(
-    Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),
-    ({ agents }) => agents.projects
+  procedure(Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true), (features) =>
+    Effect.andThen(settled(features), features.agents.projects)
   ),
   /** Spending grouped by these keys. `since`: the first day or month to count; empty for all time. */
   procedure(
@@ -126,9 +127,8 @@ const daemon = [
     Rpc.make("Accounts", { success: Schema.Array(AccountRow) }).annotate(AtOnce, true),
     ({ daemon }) => daemon.accounts
   ),
-  procedure(
-    Rpc.make("Agents", { success: Schema.Array(AgentInfo) }).annotate(AtOnce, true),
-    ({ agents }) => agents.all
+  procedure(Rpc.make("Agents", { success: Schema.Array(AgentInfo) }).annotate(AtOnce, true), (features) =>
+    Effect.andThen(settled(features), features.agents.all)
   ),
   procedure(question("Agent", AgentInfo, "agent"), ({ agents }, { caller, name }) => agents.agent(name, caller)),
   procedure(command("Start", {}, "acts", "agent"), ({ agents }, { caller, name }) => agents.start(name, caller)),
@@ -196,9 +196,8 @@ const daemon = [
       Effect.map(agents.addFile({ sha256, size, at, data: Buffer.from(data, "base64") }), (has) => ({ has }))
   ),
   /** Lists everything that needs a user, approvals and questions first. */
-  procedure(
-    Rpc.make("Waiting", { success: WaitingReply }).annotate(AtOnce, true),
-    ({ inquiries }) => inquiries.waiting
+  procedure(Rpc.make("Waiting", { success: WaitingReply }).annotate(AtOnce, true), (features) =>
+    whole(features, features.inquiries.waiting)
   ),
   /** Lists agents, sessions, goals, channels and all other items that need a user in one list. */
   procedure(
@@ -210,7 +209,7 @@ const daemon = [
       success: Board,
       error
     }).annotate(AtOnce, true),
-    ({ board }, { all }) => board.now(all)
+    (features, { all }) => whole(features, features.board.now(all))
   ),
   /** Sends the board first, and then its changes. */
   procedure(
@@ -223,7 +222,10 @@ const daemon = [
       error,
       stream: true
     }),
-    ({ board }, { follow }) => (follow ? board.news : Stream.take(board.news, 1))
+    (features, { follow }) => {
+      const news = Stream.unwrap(Effect.as(settled(features), features.board.news))
+      return follow ? news : Stream.take(news, 1)
+    }
   ),
   /** Retries messages that ended without an answer: the message with that id, or all such messages of the agent. */
   procedure(

@@ -11,7 +11,7 @@ import { visible } from "../../domain/VisibleText.ts"
 import type { WaitingReply, WaitingRow } from "../../board/WaitingMessages.ts"
 import type { World } from "../parse/DeclaredVerb.ts"
 import { inWorld } from "../parse/HintCommand.ts"
-import { age, type Colour, paint, plain } from "../render/Output.ts"
+import { age, type Colour, INCOMPLETE, paint, plain } from "../render/Output.ts"
 
 export const NOTHING: WaitingReply = { rows: [], more: 0 }
 
@@ -68,9 +68,10 @@ const marked = (text: string): string => visible(text).replaceAll("\n", "\\u{a}"
 const more = (count: number): ReadonlyArray<string> => (count === 0 ? [] : [`… and ${count} more`])
 
 export const render = (waiting: WaitingReply, now: number, colour: boolean): ReadonlyArray<string> => {
-  const { rows } = waiting
-  if (rows.length === 0) return ["Nothing waits for you."]
+  const { reading, rows } = waiting
+  if (rows.length === 0) return [reading === true ? INCOMPLETE : "Nothing waits for you."]
   return [
+    ...(reading === true ? [INCOMPLETE] : []),
     ...rows.flatMap((row) => {
       const wide = Math.max(0, ...row.commands.map(({ command }) => command.length))
       return [

@@ -162,3 +162,6 @@ const stateColours: { readonly [state: string]: Colour } = {
 }
 
 export const stateColour = (state: string): Colour | undefined => stateColours[state]
+
+/** Note about a list of a daemon that has just started. */
+export const INCOMPLETE = "The daemon is still reading its log, so this list is not complete."

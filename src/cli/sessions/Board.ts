@@ -8,7 +8,17 @@ import { isNear, warning } from "../../domain/ErrorLimit.ts"
 import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
 import { GROUPS, LOOKS, phrase, type Word } from "../../domain/StatusWords.ts"
 import { inWorld } from "../parse/HintCommand.ts"
-import { age, type Cell, cut, lookColour, paint, plain, table, type TableOptions } from "../render/Output.ts"
+import {
+  INCOMPLETE,
+  age,
+  type Cell,
+  cut,
+  lookColour,
+  paint,
+  plain,
+  table,
+  type TableOptions
+} from "../render/Output.ts"
 import { displayWidth } from "../render/Width.ts"
 
 interface Column {
@@ -152,11 +162,16 @@ const isBelow = ({ tail = "", text }: Cell, from: number, { columns }: TableOpti
   return displayWidth(text) > room && room < READABLE
 }
 
-export interface Page extends Pick<Board, "rows"> {
+export interface Page extends Pick<Board, "reading" | "rows"> {
   readonly by?: By
 }
 
-export const render = ({ by = "state", rows }: Page, now: number, options: TableOptions): ReadonlyArray<string> => {
+export const render = (page: Page, now: number, options: TableOptions): ReadonlyArray<string> =>
+  page.reading === true
+    ? [INCOMPLETE, ...(page.rows.length === 0 ? [] : rendered(page, now, options))]
+    : rendered(page, now, options)
+
+const rendered = ({ by = "state", rows }: Page, now: number, options: TableOptions): ReadonlyArray<string> => {
   if (rows.length === 0) return NOTHING.map((line) => inWorld(line, options.world ?? null))
   const columns = COLUMNS.filter(({ head }) => head !== "STATE" || !isNarrow(options))
   const cells = rows.map((row) => columns.map(({ cell }) => cell(row, now, options)))

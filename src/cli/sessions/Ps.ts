@@ -97,7 +97,7 @@ export const ps = declare({
   },
   rpc: ({ all, ascii, by, csv, is, labels, names, project, sort }, { config }) =>
     map(read("Board", { all }), (board) => ({
-      absent: NamePatterns.absent(board.rows, { names, labels, project }, config),
+      absent: board.reading === true ? undefined : NamePatterns.absent(board.rows, { names, labels, project }, config),
       board: {
         ...board,
         ...(by === "state" ? {} : { by }),

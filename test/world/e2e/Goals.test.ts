@@ -333,9 +333,9 @@ together("a goal under a daemon that is killed", () => {
       yield* dies(["cancelled", "plan.stopped", /enough/], stopped)
       yield* box.untilAgent("ben", "is free", ({ inbox, state }) => inbox === 0 && state === "BuildingPrompt")
       yield* box.until(
-        "both mails",
-        Effect.sync(() => taken.length),
-        (mails) => mails > 0
+        "the mail about the goal",
+        Effect.sync(() => taken.map(SmtpStand.body).join("\n")),
+        (bodies) => /^goal g1 /m.test(bodies)
       )
       const { goal, tasks } = (yield* state("stopped"))!
       assert.strictEqual(goal.reason, "the budget of ann is spent")
