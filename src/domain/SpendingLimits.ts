@@ -157,7 +157,8 @@ const RESOURCES = { tokens: "tokens", usd: "USD", tool_calls: "tool calls", wall
 
 const amount = (resource: Resource, value: number): string => {
   if (resource === "usd") return value.toFixed(value < 1 ? 4 : 2)
-  return resource === "wall_time" ? `${Math.round(value / 1000)} s` : `${Math.round(value)}`
+  if (resource !== "wall_time") return `${Math.round(value)}`
+  return value < 1_000 ? `${Math.round(value)} ms` : `${Math.round(value / 1_000)} s`
 }
 
 /** The name of a limit, such as "the day's budget of tokens for the project". */
