@@ -136,6 +136,9 @@ const fetchOf = ({ client, login, url }: Remote, posts: () => Posts) => {
       return new Response(bodyOf(answer, id, init.signal), { status, headers })
     const text = yield* rest(answer)
     if (headers[UNREACHABLE] !== undefined) return yield* fault(text, true)
+    // a gateway of an older agentd, which has survived its daemon, passes on no request to a server
+    if (status === 403 && text.startsWith("agentd: "))
+      return yield* fault("cannot be reached: the gateway is of an older agentd, and ends with the last run", true)
     if (status === 401 || status === 403) return yield* fault(`answered ${status}: it requires a login: ${login}`, true)
     if (status >= 300 && status < 400)
       return yield* fault(`answered ${status} with a redirect, which is not followed`, true)

@@ -174,6 +174,8 @@ export const stand = (ways: Ways = {}) =>
               })
             case "/register":
               state.clients += 1
+              // some issuers answer with the status 200 and the id alone
+              if (ways.openId === true) return json(response, { client_id: `client-${state.clients}` })
               return json(response, { ...JSON.parse(body), client_id: `client-${state.clients}` }, 201)
             case "/device":
               return json(response, {

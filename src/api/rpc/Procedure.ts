@@ -67,13 +67,21 @@ export const AtOnce = Context.Reference<boolean>("agentd/rpc/AtOnce", { defaultV
 /** How long a list waits for the daemon to read its log, so that the list of a daemon that has just started is whole. */
 const SETTLES = "5 seconds"
 
+/** The part of the agents that a list needs, as a type of its own: declaration files of a client contain no features. */
+interface Recovering {
+  readonly agents: {
+    readonly recovered: Effect.Effect<void, StorageError>
+    readonly ready: Effect.Effect<boolean>
+  }
+}
+
 /** Waits until the daemon has read its log, but not for a long one: then the answer follows with what is known. */
-export const settled = ({ agents }: Pick<Features, "agents">): Effect.Effect<void> =>
+export const settled = ({ agents }: Recovering): Effect.Effect<void> =>
   Effect.asVoid(Effect.timeoutOption(Effect.exit(agents.recovered), SETTLES))
 
 /** Answers with a list once the daemon has read its log; `reading` says that the list is not complete. */
 export const whole = <A extends object, E, R>(
-  features: Pick<Features, "agents">,
+  features: Recovering,
   answer: Effect.Effect<A, E, R>
 ): Effect.Effect<A & { readonly reading?: true }, E, R> =>
   Effect.gen(function* () {

@@ -21,7 +21,9 @@ export const run = Effect.fnUntraced(function* () {
   yield* checkLength(paths.socket)
   // print this only on a terminal: under a service manager, the output should contain only errors
   if (columns !== null) {
-    yield* Console.log(yield* hint("agentd runs here until Ctrl-C. In another terminal: agentd ps, agentd ps --watch"))
+    yield* Console.log(
+      yield* hint("The daemon runs here until Ctrl-C. In another terminal: agentd ps, agentd ps --watch")
+    )
     if (caller.config === null) yield* Console.log(yield* hint(yield* unregistered))
   }
   const context = yield* Effect.context<Invocation | Prompt.Environment>()

@@ -18,7 +18,8 @@ export const NOTHING: WaitingReply = { rows: [], more: 0 }
 const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question", "session"])
 
 /** The list with only those items that can be answered. */
-export const asking = ({ rows }: WaitingReply): WaitingReply => ({
+export const asking = ({ rows, ...rest }: WaitingReply): WaitingReply => ({
+  ...rest,
   rows: rows.filter(({ kind }) => ASKS.has(kind)),
   more: 0
 })

@@ -86,7 +86,7 @@ const byCode = Effect.fnUntraced(function* (found: OAuth.Found) {
     if (typeof said !== "string" && said !== undefined) return { clientId, tokens: said }
     if (said === "slow_down") interval += 5
   }
-  return yield* failed("The code expired before it was entered.", "Try again: agentd login")
+  return yield* failed("The code expired before it was entered.", LoopbackRedirect.AGAIN)
 })
 
 const byBrowser = Effect.fnUntraced(function* (found: OAuth.Found, page: string) {
@@ -96,7 +96,7 @@ const byBrowser = Effect.fnUntraced(function* (found: OAuth.Found, page: string)
   yield* tell("Open this address in a browser of this machine:", url, "Waiting for the login. To cancel: Ctrl-C.")
   const { code, issuer } = yield* Effect.timeoutOrElse(returned, {
     duration: PATIENCE,
-    orElse: () => Effect.fail(failed("Nobody logged in within 10 minutes.", "Try again: agentd login"))
+    orElse: () => Effect.fail(failed("Nobody logged in within 10 minutes.", LoopbackRedirect.AGAIN))
   })
   return { clientId, tokens: yield* tokens(code, issuer) }
 })

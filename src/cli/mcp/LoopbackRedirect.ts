@@ -15,10 +15,12 @@ export interface Returned {
   readonly issuer: string | undefined
 }
 
+/** Remedy for a login that was not completed. */
+export const AGAIN = "Run the same command again."
+
 const PATH = "/callback"
 
-const refused = (message: string) =>
-  new VerbFailed({ message, remedy: "Try again: agentd login", exitCode: ExitCode.failed })
+const refused = (message: string) => new VerbFailed({ message, remedy: AGAIN, exitCode: ExitCode.failed })
 
 /** Starts the server. Returns the redirect address, and an effect that waits for the redirect. */
 export const listen = Effect.fnUntraced(function* (state: string) {

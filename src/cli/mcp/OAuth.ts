@@ -14,11 +14,10 @@ import {
   exchangeAuthorization,
   extractWWWAuthenticateParams,
   OAuthError as ClientError,
-  registerClient,
-  RegistrationRejectedError,
   startAuthorization
 } from "@modelcontextprotocol/client"
 import { Effect, Schema } from "effect"
+import { isReadonlyObject } from "effect/Predicate"
 import * as oauth from "oauth4webapi"
 import { isSafe, limitedFetch } from "../../runs/gateway/RemoteLogin.ts"
 
@@ -65,8 +64,6 @@ const errorOf = (what: string, error: unknown): OAuthError => {
     )
   if (error instanceof ClientError)
     return refused(`${what} was refused: ${error.message.slice(0, 300)}`, "log in again", error.code)
-  if (error instanceof RegistrationRejectedError)
-    return refused(`${what} was refused (${error.status}): ${error.body.slice(0, 300)}`, CLIENT_ID)
   const isForm = error instanceof SyntaxError || (error instanceof Error && error.name === "ZodError")
   const why = isForm ? "the answer has an unknown form" : error instanceof Error ? error.message : String(error)
   return refused(`${what} failed: ${why.slice(0, 300)}`, ASK)
@@ -97,7 +94,9 @@ const issuerOf = async (address: string) => {
   for (const { url } of buildDiscoveryUrls(address)) {
     const answer = await limitedFetch(url, { headers: { accept: "application/json" } })
     if (answer.status !== 200) continue
-    const issuer = await oauth.processDiscoveryResponse(new URL(address), answer)
+    // whatever the issuer calls its JSON
+    const json = new Response(await answer.text(), { headers: { "content-type": "application/json" } })
+    const issuer = await oauth.processDiscoveryResponse(new URL(address), json)
     const { token_endpoint } = issuer
     if (token_endpoint !== undefined && isSafe(token_endpoint)) return { ...issuer, token_endpoint }
   }
@@ -117,13 +116,32 @@ export const discover = (server: Server) =>
     }
   })
 
-/** The client id: that of the config, or of a new registration. */
-const clientOf = async ({ issuer, server: { clientId } }: Found, register: () => Promise<{ client_id: string }>) => {
+/**
+ * Registers agentd as a client, and returns its id. The functions of the packages are not used: they reject issuers that
+ * answer with the status 200, or with the id alone.
+ */
+const registered = async (endpoint: string, metadata: object): Promise<string> => {
+  const answer = await limitedFetch(endpoint, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json" },
+    body: JSON.stringify(metadata)
+  })
+  const said: unknown = await answer.json().catch(() => undefined)
+  const body = isReadonlyObject(said) ? said : {}
+  const { client_id, error, error_description } = body
+  if (answer.status < 300 && typeof client_id === "string" && client_id !== "") return client_id
+  const why = [error_description, error].find((one) => typeof one === "string") ?? "no client id was returned"
+  throw refused(`the registration was refused (${answer.status}): ${String(why).slice(0, 300)}`, CLIENT_ID)
+}
+
+/** The client id: that of the config, or of a new registration with the grants of the login. */
+const clientOf = async ({ issuer, server: { clientId } }: Found, grants: object) => {
   const isDocument = clientId?.startsWith("https://") === true
   if (clientId !== undefined && (!isDocument || issuer.client_id_metadata_document_supported === true))
     return { client_id: clientId }
-  if (issuer.registration_endpoint === undefined) throw refused("the issuer accepts no new clients", CLIENT_ID)
-  return { client_id: (await register()).client_id }
+  const { registration_endpoint: endpoint } = issuer
+  if (endpoint === undefined) throw refused("the issuer accepts no new clients", CLIENT_ID)
+  return { client_id: await registered(endpoint, { ...CLIENT, ...grants }) }
 }
 
 const CLIENT = { client_name: "agentd", token_endpoint_auth_method: "none" }
@@ -132,11 +150,8 @@ const CLIENT = { client_name: "agentd", token_endpoint_auth_method: "none" }
 export const byCode = (found: Found) =>
   step("the login by a code", async () => {
     const { issuer, scope, server } = found
-    const client = await clientOf(found, async () => {
-      const grants = { ...CLIENT, grant_types: ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"] }
-      return oauth.processDynamicClientRegistrationResponse(
-        await oauth.dynamicClientRegistrationRequest(issuer, grants, METHODS)
-      )
+    const client = await clientOf(found, {
+      grant_types: ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"]
     })
     const resource = { resource: server.url }
     const device = await oauth.processDeviceAuthorizationResponse(
@@ -165,18 +180,11 @@ export const byBrowser = (found: Found, page: string, address: string, state: st
   step("the login", async () => {
     const { issuer, scope, server } = found
     const metadata = { ...issuer, authorization_endpoint: page, response_types_supported: ["code"] }
-    const client = await clientOf(found, () =>
-      registerClient(issuer.issuer, {
-        metadata,
-        clientMetadata: {
-          ...CLIENT,
-          grant_types: ["authorization_code", "refresh_token"],
-          response_types: ["code"],
-          redirect_uris: [address]
-        },
-        fetchFn: limitedFetch
-      })
-    )
+    const client = await clientOf(found, {
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      redirect_uris: [address]
+    })
     if (!isSafe(page)) throw refused(`${page.slice(0, 200)} is not an HTTPS address`, ASK)
     const of = { metadata, clientInformation: client, resource: server.url }
     const { authorizationUrl, codeVerifier } = await startAuthorization(issuer.issuer, {

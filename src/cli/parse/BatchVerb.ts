@@ -7,6 +7,7 @@
  */
 import { Cause, Clock, Console, Effect, Exit } from "effect"
 import { predicate, type Word } from "../../domain/StatusWords.ts"
+import type { Board } from "../../domain/BoardMessages.ts"
 import type { Client } from "../../api/rpc/ControlClient.ts"
 import { call } from "../../api/rpc/ControlClient.ts"
 import { answers } from "./Asking.ts"
@@ -17,7 +18,7 @@ import { ExitCode } from "./ExitCode.ts"
 import { explain } from "../render/ErrorText.ts"
 import { VerbFailed } from "./Failure.ts"
 import { hint, Invocation, printLines } from "./Invocation.ts"
-import { count, plain } from "../render/Output.ts"
+import { count, plain, READING } from "../render/Output.ts"
 import { worldOf } from "../../config/Places.ts"
 import { rowsOf } from "../projects/Project.ts"
 import { resolve } from "./NamePatterns.ts"
@@ -59,10 +60,18 @@ const ofConversations = (client: Client, closed: boolean) =>
 export const thingsOf = (client: Client, { closed = false, kind }: Several<never>) => {
   if (kind === "project") return ofProjects(client)
   if (kind === "conversation") return ofConversations(client, closed)
-  return Effect.map(client.Board({ all: true }), ({ rows }): ReadonlyArray<Thing> =>
+  return Effect.map(yet(client.Board({ all: true })), ({ rows }): ReadonlyArray<Thing> =>
     rows.filter((row) => row.kind === kind)
   )
 }
+
+/** Fails while rows can be missing, because an action on a part of the items would look like one on all. */
+export const yet = <E, R>(board: Effect.Effect<Board, E, R>) =>
+  Effect.filterOrFail(
+    board,
+    ({ reading }) => reading !== true,
+    () => new VerbFailed({ ...READING, exitCode: ExitCode.failed })
+  )
 
 /** The sentence before the question, such as `This stops 2 agents: shop/a is working, shop/b is idle.` */
 export const factOf = (does: string, kind: Kind, things: ReadonlyArray<Thing>): string => {

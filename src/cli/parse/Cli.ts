@@ -438,49 +438,59 @@ const messageOf = ({ message }: { readonly message: string }): string =>
   message.split("\n\n  Did you mean")[0]!.replace("a string representing a finite number", "a number")
 
 /** The word that no command has: a subcommand, a flag or an argument; undefined for any other error. */
-const unknownIn = (error: CliError.CliError): string | undefined => {
+const unknownIn = (error: CliError.CliError, { commandPath, helpDoc }: Wrong, args: ReadonlyArray<string>) => {
   switch (error._tag) {
     case "UnknownSubcommand":
       return error.subcommand
     case "UnrecognizedOption":
       return error.option
-    case "UnexpectedArgument":
-      return error.arguments.join(" ")
+    case "UnexpectedArgument": {
+      // a verb with a text argument and subcommands has taken an unknown subcommand for the text
+      const rest = args.slice(args.indexOf(commandPath.at(-1) ?? "") + 1)
+      return (helpDoc.subcommands ?? []).length === 0 ? undefined : rest.find((arg) => !arg.startsWith("-"))
+    }
     default:
       return undefined
   }
 }
 
 /** The subcommand or the long flag that was probably meant by a misspelled word. */
-const near = (word: string, { flags, subcommands = [] }: Wrong["helpDoc"], path: ReadonlyArray<string>) => {
+const near = (word: string, { commandPath, helpDoc: { flags, subcommands = [] } }: Wrong) => {
   const known = word.startsWith("--")
     ? flags.map(({ name }) => `--${name.replace(/^--/, "")}`)
     : subcommands.flatMap(({ commands }) => commands.map(({ name }) => name))
   const meant = word.length < 4 ? undefined : didYouMean(word, known)
-  const command = path.join(" ")
-  return meant === undefined ? undefined : `Did you mean "${meant}"? See ${command} --help`
+  return meant === undefined ? undefined : `Did you mean "${meant}"? See ${commandPath.join(" ")} --help`
+}
+
+/** The command that was probably meant; undefined if none is known. */
+const meantBy = (error: CliError.CliError, wrong: Wrong, args: ReadonlyArray<string>): string | undefined => {
+  const path = wrong.commandPath.slice(1)
+  const word = unknownIn(error, wrong, args)
+  const one = word === undefined ? undefined : (VerbAliases.meant(path, word) ?? near(word, wrong))
+  return one ?? (error._tag === "UnexpectedArgument" ? VerbAliases.extra(path, error.arguments.join(" ")) : undefined)
 }
 
 /** Turns a usage error into an error with a remedy: the verb that was probably meant, or else the usage. */
-const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
+const usage = (wrong: Wrong, args: ReadonlyArray<string>) => {
+  const { commandPath, errors, helpDoc } = wrong
   const [first] = errors
-  const word = first === undefined ? undefined : unknownIn(first)
-  const meant =
-    word === undefined ? undefined : (VerbAliases.meant(commandPath.slice(1), word) ?? near(word, helpDoc, commandPath))
   return {
     tag: first?._tag ?? "InvalidInvocation",
     code: "invalid" as const,
     message: errors.map(messageOf).join("\n"),
-    remedy: meant ?? `Usage: ${helpDoc.usage}. More: ${commandPath.join(" ")} --help`,
+    remedy:
+      (first === undefined ? undefined : meantBy(first, wrong, args)) ??
+      `Usage: ${helpDoc.usage}. More: ${commandPath.join(" ")} --help`,
     exitCode: ExitCode.usage
   }
 }
 
 /** Prints a usage error as two lines or as JSON, without the whole help. */
-const presenter = (json: boolean): CliOutput.Presenter => ({
+const presenter = (args: ReadonlyArray<string>): CliOutput.Presenter => ({
   present: (event) =>
     event._tag === "InvalidInvocation"
-      ? Console.error(told(usage(event), json))
+      ? Console.error(told(usage(event, args), args.includes("--json")))
       : CliOutput.defaultPresenter.present(event)
 })
 
@@ -525,7 +535,7 @@ export const run = (given: ReadonlyArray<string>) => {
       (cause) => !Cause.hasInterruptsOnly(cause),
       (cause) => report(cause, options)
     ),
-    Effect.provideService(CliOutput.Presenter, presenter(options.includes("--json"))),
+    Effect.provideService(CliOutput.Presenter, presenter(options)),
     Effect.provideService(CliConfig.CliConfig, cliConfig),
     behind
   )

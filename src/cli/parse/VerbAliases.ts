@@ -52,6 +52,11 @@ export const AFTER: { readonly [words: string]: string } = {
   "config get": "Read agentd.jsonc. Describe its fields: agentd schema",
   "config set": "Edit agentd.jsonc. Describe its fields: agentd schema",
   "config show": "Read agentd.jsonc. Show what a change does: agentd config diff",
+  "goal delete": "goal cancel GOAL",
+  "goal list": "goal ls",
+  "goal remove": "goal cancel GOAL",
+  "goal rm": "goal cancel GOAL",
+  "goal stop": "goal cancel GOAL",
   "log --messages --by": "log --messages --grep NAME",
   "log --runs --run": "log --text AGENT --run RUN",
   "open --port": "Set http.port in ~/.config/agentd/config.jsonc, then run agentd restart",
@@ -83,20 +88,23 @@ export const AFTER: { readonly [words: string]: string } = {
 /** Verbs whose further words can only be one text that was not quoted, or one name too many. */
 const EXTRA: { readonly [verb: string]: (words: string) => string } = {
   cost: () => "cost --by agent",
-  goal: () => 'goal "TEXT"; to end a goal: agentd goal cancel GOAL',
+  goal: () => 'goal "TEXT", with the text in quotes',
   deny: (words) => `deny CALL --reason "${words}"`,
   send: () => 'send AGENT "TEXT"'
 }
 
-/** The remedy for an unknown word or flag after the verb `path`; undefined if it is in no table. */
-export const meant = (path: ReadonlyArray<string>, word: string): string | undefined => {
-  const verb = path.join(" ")
-  const found =
-    own(path.length === 0 ? MEANT : AFTER, verb === "" ? word : `${verb} ${word}`) ??
-    (word.startsWith("-") ? undefined : own(EXTRA, verb)?.(word))
+const remedy = (found: string | undefined): string | undefined => {
   if (found === undefined || /^[A-Z]/.test(found)) return found
   return found.startsWith("agentd") ? `Use ${found}.` : `Use: agentd ${found}`
 }
+
+/** The remedy for an unknown word or flag after the verb `path`; undefined if it is in no table. */
+export const meant = (path: ReadonlyArray<string>, word: string): string | undefined =>
+  remedy(path.length === 0 ? own(MEANT, word) : own(AFTER, `${path.join(" ")} ${word}`))
+
+/** The remedy for more words than the verb `path` takes; undefined if it is in no table. */
+export const extra = (path: ReadonlyArray<string>, words: string): string | undefined =>
+  remedy(own(EXTRA, path.join(" "))?.(words))
 
 const own = <A>(table: { readonly [key: string]: A }, key: string): A | undefined =>
   Object.hasOwn(table, key) ? table[key] : undefined

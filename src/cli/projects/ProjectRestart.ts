@@ -14,7 +14,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { age } from "../render/Output.ts"
 import { ask, find } from "./ProjectLife.ts"
-import { each } from "../parse/BatchVerb.ts"
+import { each, yet } from "../parse/BatchVerb.ts"
 
 export interface Input {
   readonly name: string | undefined
@@ -110,7 +110,7 @@ export const run = Effect.fnUntraced(function* ({ name = "", timeout, yes, ...ho
     })
   }
   yield* ask("restart", conversation, yes)
-  const { rows } = yield* call(paths.socket, (client) => client.Board({ all: false }))
+  const { rows } = yield* call(paths.socket, (client) => yet(client.Board({ all: false })))
   // skip agents that a user has stopped
   const agents = rows.filter(
     (row) => row.kind === "agent" && row.conversation === conversation && row.word !== "done" && row.word !== "stopped"

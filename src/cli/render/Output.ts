@@ -163,5 +163,7 @@ const stateColours: { readonly [state: string]: Colour } = {
 
 export const stateColour = (state: string): Colour | undefined => stateColours[state]
 
+/** Why a command that needs a complete list does nothing while the daemon starts. */
+export const READING = { message: "The daemon is still reading its log.", remedy: "Try again in a moment." }
 /** Note about a list of a daemon that has just started. */
 export const INCOMPLETE = "The daemon is still reading its log, so this list is not complete."

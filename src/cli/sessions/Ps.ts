@@ -11,7 +11,7 @@ import { csv, type Field, moment } from "../render/Csv.ts"
 import { choice, declare, map, off, option, options, read, words } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import * as NamePatterns from "../parse/NamePatterns.ts"
-import { plain } from "../render/Output.ts"
+import { plain, READING } from "../render/Output.ts"
 
 const TYPED = WORDS.map((word) => word.replace(" ", "-"))
 
@@ -106,7 +106,12 @@ export const ps = declare({
       ascii,
       csv
     })),
-  absent: ({ absent }) => (absent === undefined ? undefined : { ...absent, exitCode: ExitCode.failed }),
+  absent: ({ absent, board, csv }) =>
+    csv && board.reading === true
+      ? { ...READING, exitCode: ExitCode.failed }
+      : absent === undefined
+        ? undefined
+        : { ...absent, exitCode: ExitCode.failed },
   view: ({ ascii: isAscii, board, csv: isCsv }, world) => {
     if (isCsv) return csv(FIELDS, board.rows)
     const lines = render(board, world.now, world)

@@ -139,8 +139,15 @@ const hearing = (place: Place) =>
   Effect.gen(function* () {
     const { paths } = yield* Invocation
     const heard = call(paths.socket, (client) => {
-      place.state.begin()
-      return Stream.runForEach(client.BoardNews({ follow: true }), (news) => hear(place, news))
+      let isFirst = true
+      return Stream.runForEach(client.BoardNews({ follow: true }), (news) =>
+        Effect.suspend(() => {
+          // the last known rows stay until the daemon has sent all of them again
+          if (isFirst) place.state.begin()
+          isFirst = false
+          return hear(place, news)
+        })
+      )
     })
     const { message, remedy } = yield* Effect.match(heard, {
       onSuccess: () => ({ message: "The daemon has ended.", remedy: "Start it again: agentd start" }),

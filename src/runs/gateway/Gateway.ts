@@ -80,6 +80,8 @@ export interface OpenRoute {
   readonly settle: () => void
   /** Whether a run keeps the route open: the run's forwarder stays connected while the run lives. */
   readonly held: () => boolean
+  /** Replaces the MCP servers of the run. Open requests continue. */
+  readonly reach: (remotes: Remotes.RemoteServers) => void
   /** Ends open requests, and removes the socket. */
   readonly close: () => void
 }
@@ -325,7 +327,7 @@ export const open = async (
   const { ends, failing } = failures()
   const passing = { route, origin, meter, tell, hear, ends, hold: holding(), rests: remaining() }
   const holders = new Set<http.ServerResponse>()
-  const isRemote = Remotes.passing(route.remotes ?? {}, logins)
+  let isRemote = Remotes.passing(route.remotes ?? {}, logins)
   const server = http.createServer((request, response) => {
     if (request.url === HOLD) {
       holders.add(response)
@@ -367,6 +369,7 @@ export const open = async (
       return { opened, ...count, ...metered, ...limits, ...failing() }
     },
     held: () => holders.size > 0,
+    reach: (remotes) => void (isRemote = Remotes.passing(remotes, logins)),
     settle: passing.rests.settle,
     close: () => {
       passing.rests.settle()

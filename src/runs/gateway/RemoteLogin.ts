@@ -26,6 +26,8 @@ export interface Grant {
 
 /** Maximum size of a stored login and of an answer in a login, bytes. */
 const [MAX_LOGIN, MAX_ANSWER] = [64 * 1024, 256 * 1024]
+/** Maximum length of a token, characters: no server accepts a longer header. */
+const MAX_TOKEN = 16 * 1024
 /** Timeout for an issuer's answer, ms. */
 const LIMIT = 30_000
 /** A token that expires within this time is renewed before it is sent, ms. */
@@ -57,7 +59,8 @@ const contentOf = (name: string): unknown => {
 
 const isGrant = (value: unknown): value is Grant & { readonly [name: string]: unknown } =>
   isObject(value) &&
-  ["url", "tokenEndpoint", "clientId", "accessToken"].every((name) => typeof value[name] === "string")
+  ["url", "tokenEndpoint", "clientId", "accessToken"].every((name) => typeof value[name] === "string") &&
+  [value["accessToken"], value["refreshToken"]].every((token) => String(token ?? "").length <= MAX_TOKEN)
 
 /** The stored login for an address; undefined if there is none or if it cannot be read. */
 export const read = (folder: string, url: string): Grant | undefined => {
@@ -141,11 +144,14 @@ const renewed = async ({ clientId, refreshToken = "", tokenEndpoint, url }: Gran
   const said: unknown = await answer.json().catch(() => undefined)
   const body = isObject(said) ? said : {}
   const access_token = text(body["access_token"])
+  const refresh_token = text(body["refresh_token"])
+  if ([access_token, refresh_token].some((token = "") => token.length > MAX_TOKEN))
+    throw new Error(`its issuer sent a token of more than ${MAX_TOKEN} characters`)
   if (status === 200 && access_token !== undefined) {
     const seconds = body["expires_in"]
     return {
       access_token,
-      refresh_token: text(body["refresh_token"]),
+      refresh_token,
       expires_in: typeof seconds === "number" ? seconds : undefined
     }
   }

@@ -36,6 +36,8 @@ export const pathOf = (name: string): string => `/agentd/mcp/${encodeURIComponen
 const serverIn = (servers: RemoteServers, { method, url }: http.IncomingMessage): string | undefined =>
   method === "POST" || method === "DELETE" ? Object.keys(servers).find((name) => pathOf(name) === url) : undefined
 
+/** Text that replaces a token. */
+const MASK = "[redacted]"
 /** Minimum length of a token that is removed from answers. A shorter one could occur in any text. */
 const LEAST = 8
 
@@ -46,7 +48,7 @@ export const without = (secret: string): Transform => {
   return new Transform({
     // latin1 has one character per byte
     transform: (chunk: Buffer, _, done) => {
-      const text = (rest + chunk.toString("latin1")).replaceAll(mark, "[redacted]")
+      const text = (rest + chunk.toString("latin1")).replaceAll(mark, MASK)
       let size = Math.min(mark.length - 1, text.length)
       while (size > 0 && !text.endsWith(mark.slice(0, size))) size--
       rest = text.slice(text.length - size)
@@ -82,10 +84,19 @@ const sent = ({ body, remote, request, response }: Passing, token: string | unde
     onward.end(body)
   })
 
+const maskedIn = (headers: http.OutgoingHttpHeaders, secret: string): http.OutgoingHttpHeaders =>
+  Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.map((one) => one.replaceAll(secret, MASK)) : String(value).replaceAll(secret, MASK)
+    ])
+  )
+
 const answered = (answer: http.IncomingMessage, response: http.ServerResponse, token = ""): void => {
   if (response.destroyed) return void answer.destroy()
   const isMasked = token.length >= LEAST
-  response.writeHead(answer.statusCode ?? 502, answerHeaders(answer.headers, isMasked))
+  const headers = answerHeaders(answer.headers, isMasked)
+  response.writeHead(answer.statusCode ?? 502, isMasked ? maskedIn(headers, token) : headers)
   answer.on("error", () => response.destroy())
   if (isMasked) answer.pipe(without(token)).pipe(response)
   else answer.pipe(response)
@@ -120,6 +131,11 @@ export const passing = (servers: RemoteServers, logins: RemoteLogins) => {
         token = renewed
         answer = await sent(of, token)
       }
+    }
+    const { "content-encoding": encoding = "identity" } = answer.headers
+    if (token !== undefined && encoding !== "identity") {
+      answer.destroy()
+      throw new Error("sent a compressed answer, from which no token can be removed")
     }
     answered(answer, response, token)
   }

@@ -69,6 +69,33 @@ const telling = (daemons: ReadonlySet<net.Socket>) => {
   return { logins, repeat }
 }
 
+interface Opening {
+  readonly order: Extract<Order, { readonly do: "open" }>
+  readonly owner: net.Socket
+  readonly logins: RemoteLogins
+}
+
+/** Opens a route, or gives the route of a run that has survived its daemon to the next one. */
+const opened = async (
+  routes: Map<string, Kept>,
+  close: (name: string) => void,
+  { logins, order: { id, name, route: given }, owner }: Opening
+): Promise<Reply> => {
+  const { remotes = {}, ...route } = given
+  const asked = JSON.stringify(route)
+  const known = routes.get(name)
+  // the route is kept, so that its open requests continue; only its MCP servers may have changed
+  if (known !== undefined && known.asked === asked) {
+    known.owner = owner
+    known.route.reach(remotes)
+    return { id }
+  }
+  close(name)
+  if (routes.size >= MAX_ROUTES) return { id, error: `it serves ${MAX_ROUTES} runs already` }
+  routes.set(name, { route: await open(given, undefined, logins), asked, owner, idle: 0 })
+  return { id }
+}
+
 /** Serves on the socket until the gateway is no longer needed. */
 export const serve = (socket: string): void => {
   const routes = new Map<string, Kept>()
@@ -95,19 +122,7 @@ export const serve = (socket: string): void => {
       if (routes.size === 0 && daemons.size === 1) end()
       return { id }
     }
-    if (order.do === "open") {
-      const known = routes.get(name)
-      // the run survived its daemon: the route is kept, so that its open requests continue
-      if (known !== undefined && known.asked === JSON.stringify(order.route)) {
-        known.owner = owner
-        return { id }
-      }
-      close(name)
-      if (routes.size >= MAX_ROUTES) return { id, error: `it serves ${MAX_ROUTES} runs already` }
-      const asked = JSON.stringify(order.route)
-      routes.set(name, { route: await open(order.route, undefined, logins), asked, owner, idle: 0 })
-      return { id }
-    }
+    if (order.do === "open") return opened(routes, close, { order, owner, logins })
     if (order.do === "settle") routes.get(name)?.route.settle()
     const count = routes.get(name)?.route.count()
     if (order.do === "close") close(name)

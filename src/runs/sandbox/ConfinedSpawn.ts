@@ -286,12 +286,14 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
   const key = isFree ? undefined : yield* keyOf(provider, options)
   const isMetered = config.metering === "gateway"
   const sockets = yield* passingFolder(socketsOf(host.gateway, spec))
+  const { remotes = {} } = options
   const route = {
     socket: path.join(sockets, SOCKET),
     baseUrl,
     key: key === undefined ? null : headersOf(api, key),
     ...(isMetered ? { metered: true } : {}),
-    ...(options.remotes === undefined ? {} : { remotes: options.remotes })
+    // a gateway of an older agentd keeps a route only if the order for it is the same as before
+    ...(Object.keys(remotes).length === 0 ? {} : { remotes })
   }
   const { isLeaving } = yield* Keeper
   yield* Effect.mapError(gateway.open(spec.runId, route, isLeaving), ({ message, remedy }) =>

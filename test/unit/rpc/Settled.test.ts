@@ -3,15 +3,12 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { settled, whole } from "../../../src/api/rpc/Procedure.ts"
-import type { Features } from "../../../src/api/rpc/Features.ts"
 import * as Waiting from "../../../src/cli/daemon/Waiting.ts"
 import * as Board from "../../../src/cli/sessions/Board.ts"
 
 const daemon = Effect.gen(function* () {
   const read = yield* Deferred.make<void>()
-  const agents = { recovered: Deferred.await(read), ready: Deferred.isDone(read) } as Partial<
-    Features["agents"]
-  > as Features["agents"]
+  const agents = { recovered: Deferred.await(read), ready: Deferred.isDone(read) }
   return { agents, read: Deferred.succeed(read, undefined) }
 })
 
@@ -43,6 +40,7 @@ it.effect("a long log is not waited for, and the list says that it is not comple
     assert.deepStrictEqual(reply, { rows: [], more: 0, reading: true })
     const says = ["The daemon is still reading its log, so this list is not complete."]
     assert.deepStrictEqual(Waiting.render(reply, 0, false), says)
+    assert.deepStrictEqual(Waiting.render(Waiting.asking(reply), 0, false), says)
     assert.deepStrictEqual(
       Board.render({ rows: [], reading: true }, 0, { columns: null, colour: false, now: 0 } as never),
       says

@@ -29,7 +29,8 @@ describe("a mistyped command line", () => {
     [["set", "builder", "model=opus"], "agentd set builder --model opus"],
     [["enable", "builder"], "agentd start AGENT"],
     [["gc", "--days", "x"], "Expected a number"],
-    [["goal", "aprove", "g1"], "Unexpected positional argument"],
+    [["goal", "aprove", "g1"], 'Did you mean "approve"?'],
+    [["goal", "Port", "it"], 'agentd goal "TEXT"'],
     [["project", "resumee"], 'Did you mean "resume"?']
   ] as const)("%j", ([words, says]) =>
     Effect.gen(function* () {
@@ -40,13 +41,21 @@ describe("a mistyped command line", () => {
     })
   )
 
-  it("is answered with commands that exist", () => {
-    for (const [words, remedy] of Object.entries(AFTER)) {
-      const verb = /^[A-Z]/.test(remedy) ? /agentd ([a-z]+)/.exec(remedy)?.[1] : remedy.split(" ")[0]
-      assert.isTrue(verb === undefined || VERBS.includes(verb), `${words}: ${verb}`)
-      assert.isTrue(VERBS.includes(words.split(" ")[0]!), words)
-    }
-  })
+  it.live("is answered with commands that exist, with their subcommands and flags", () =>
+    Effect.gen(function* () {
+      for (const [words, remedy] of Object.entries(AFTER)) {
+        assert.isTrue(VERBS.includes(words.split(" ")[0]!), words)
+        const first = /^[A-Z]/.test(remedy) ? [] : [/^[a-z]+(?: -?-?[a-z]+)*/.exec(remedy)![0]]
+        const others = [...remedy.matchAll(/(?<=agentd )[a-z]+(?: -?-?[a-z]+)*/g)].map(([command]) => command)
+        const more = [...remedy.matchAll(/(?<=, or )(?!agentd)[a-z]+ --?[a-z]+/g)].map(([command]) => command)
+        for (const command of [...first, ...others, ...more]) {
+          const { code, err, out } = yield* inProcess([...command.split(" "), "--help"])
+          assert.deepStrictEqual([code, err], [0, ""], `${words}: ${command}`)
+          for (const flag of command.match(/--[a-z]+/g) ?? []) assert.include(out, flag, `${words}: ${command}`)
+        }
+      }
+    })
+  )
 })
 
 describe("a list of what does not exist", () => {

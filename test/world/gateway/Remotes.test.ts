@@ -1,8 +1,10 @@
 /** The gateway as the way to remote MCP servers: what a run reaches through it, and which tokens go where. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import * as http from "node:http"
+import type { AddressInfo } from "node:net"
 import { join } from "node:path"
+import { gzipSync } from "node:zlib"
 import { Gateway } from "../../../src/runs/gateway/GatewayClient.ts"
 import * as RemoteLogin from "../../../src/runs/gateway/RemoteLogin.ts"
 import { pathOf, type RemoteServers, without } from "../../../src/runs/gateway/Remotes.ts"
@@ -22,16 +24,20 @@ interface Asked {
 }
 
 const ask = (socketPath: string, asked: Asked = {}) =>
-  Effect.callback<{ readonly status: number; readonly text: string }>((resume) => {
-    const { body = JSON.stringify(INITIALIZE), headers = {}, method = "POST", path = pathOf("tracker") } = asked
-    const request = http.request({ socketPath, method, path, headers, agent: false }, (answer) => {
-      let text = ""
-      answer.on("data", (data) => (text += data))
-      answer.on("close", () => resume(Effect.succeed({ status: answer.statusCode ?? 0, text })))
-    })
-    request.on("error", ({ message }) => resume(Effect.succeed({ status: 0, text: message })))
-    request.end(body)
-  })
+  Effect.callback<{ readonly status: number; readonly text: string; readonly headers: http.IncomingHttpHeaders }>(
+    (resume) => {
+      const { body = JSON.stringify(INITIALIZE), headers = {}, method = "POST", path = pathOf("tracker") } = asked
+      const request = http.request({ socketPath, method, path, headers, agent: false }, (answer) => {
+        let text = ""
+        answer.on("data", (data) => (text += data))
+        answer.on("close", () =>
+          resume(Effect.succeed({ status: answer.statusCode ?? 0, text, headers: answer.headers }))
+        )
+      })
+      request.on("error", ({ message }) => resume(Effect.succeed({ status: 0, text: message, headers: {} })))
+      request.end(body)
+    }
+  )
 
 const setup = Effect.fnUntraced(function* (ways: McpStand.Ways = {}, more: RemoteServers = {}) {
   const folder = yield* Scratch.folder("agentd-remotes-")
@@ -81,7 +87,7 @@ describe("a run at the gateway", () => {
     Effect.gen(function* () {
       const problem = "cannot be used: there is no variable TRACKER"
       const { socket, stand } = yield* setup({}, { broken: { url: "https://mcp.example.org", problem } })
-      assert.deepStrictEqual(yield* ask(socket, { path: pathOf("broken") }), { status: 502, text: problem })
+      assert.deepInclude(yield* ask(socket, { path: pathOf("broken") }), { status: 502, text: problem })
       const { text } = yield* ask(socket, { body: "x".repeat(40 * 1024 * 1024) })
       assert.match(text, /too large/)
       assert.deepStrictEqual(stand.seen, [])
@@ -104,6 +110,60 @@ describe("a token that a server sends back", () => {
       })
     )
 })
+
+/** A server that answers as it is told, on loopback. */
+const server = (answer: http.RequestListener) =>
+  Effect.acquireRelease(
+    Effect.callback<http.Server>((resume) => {
+      const one = http.createServer(answer)
+      one.listen(0, "127.0.0.1", () => resume(Effect.succeed(one)))
+    }),
+    (one) =>
+      Effect.sync(() => {
+        one.close()
+        one.closeAllConnections()
+      })
+  ).pipe(Effect.map((one) => `http://127.0.0.1:${(one.address() as AddressInfo).port}/mcp`))
+
+it.live("a token that a server sends back in a header is removed; a compressed answer is refused", () =>
+  Effect.gen(function* () {
+    const plain = yield* server((_, response) =>
+      response.writeHead(200, { "mcp-session-id": `s-${TOKEN}`, "set-cookie": [`a=${TOKEN}`, "b=1"] }).end("{}")
+    )
+    const zipped = yield* server((_, response) =>
+      response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync(TOKEN))
+    )
+    const folder = yield* Scratch.folder("agentd-remotes-")
+    const { socket } = yield* McpGateway.open(folder, {
+      tracker: { url: plain, token: TOKEN },
+      zipped: { url: zipped, token: TOKEN }
+    })
+    const { headers } = yield* ask(socket)
+    assert.strictEqual(headers["mcp-session-id"], "s-[redacted]")
+    assert.deepStrictEqual(headers["set-cookie"], ["a=[redacted]", "b=1"])
+    const { status, text } = yield* ask(socket, { path: pathOf("zipped") })
+    assert.deepStrictEqual([status, text], [502, "sent a compressed answer, from which no token can be removed"])
+  }).pipe(Effect.scoped)
+)
+
+it.live("a renewal that brings a token of any length fails in words, and the login stays", () =>
+  Effect.gen(function* () {
+    const url = yield* server((_, response) =>
+      response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(JSON.stringify({ access_token: "x".repeat(100_000) }))
+    )
+    const folder = yield* Scratch.folder("agentd-remotes-")
+    const grant = { url, tokenEndpoint: url, clientId: "c", accessToken: "old-secret", refreshToken: "r-secret" }
+    RemoteLogin.write(folder, grant)
+    const told: Array<string> = []
+    const logins = new RemoteLogin.RemoteLogins((secrets) => void told.push(...secrets))
+    const failed = yield* Effect.flip(Effect.tryPromise(() => logins.token(folder, url, "old-secret")))
+    assert.match(String(failed.cause), /a token of more than 16384 characters/)
+    assert.deepInclude(RemoteLogin.read(folder, url), grant)
+    assert.isTrue(told.every((secret) => secret.length < 100))
+  }).pipe(Effect.scoped)
+)
 
 describe("the daemon", () => {
   const route = (folder: string, remotes: RemoteServers) => ({
@@ -150,6 +210,28 @@ describe("the daemon", () => {
         RemoteLogin.remove(logins, stand.url)
         assert.strictEqual((yield* ask(of.socket)).status, 401)
       }).pipe(Effect.scoped, Effect.provide(daemon(second)))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("changes the servers of a run that survived, and its open request goes on", () =>
+    Effect.gen(function* () {
+      const folder = yield* Scratch.folder("agentd-remotes-")
+      let answer: http.ServerResponse | undefined
+      const slow = yield* server((_, response) => void (answer = response))
+      const quick = yield* server((_, response) => response.end("quick"))
+      const of = (remotes: RemoteServers) => route(folder, remotes)
+      const one = of({ tracker: { url: slow, token: TOKEN } })
+      yield* Effect.gen(function* () {
+        const { open } = yield* Gateway
+        yield* open("run-1", one, () => true)
+        const waiting = yield* Effect.forkChild(ask(one.socket))
+        yield* until(() => answer !== undefined)
+        yield* open("run-1", of({ other: { url: quick, token: TOKEN } }), () => true)
+        assert.strictEqual((yield* ask(one.socket, { path: pathOf("other") })).text, "quick")
+        assert.strictEqual((yield* ask(one.socket)).status, 403)
+        answer!.end("slow")
+        assert.strictEqual((yield* Fiber.join(waiting)).text, "slow")
+      }).pipe(Effect.scoped, Effect.provide(Gateway.layer({ folder: join(folder, "gateway") })))
     }).pipe(Effect.scoped)
   )
 

@@ -9,13 +9,14 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Cron, Deferred, Effect, Layer, Queue, Random, Result, Schedule, Sink, Stdio, Stream } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"
-import { discoverAuthorizationServerMetadata } from "@modelcontextprotocol/client"
+import { discoverAuthorizationServerMetadata, registerClient } from "@modelcontextprotocol/client"
 import * as Tar from "effect/encoding/Tar"
 import { HttpServer, HttpServerResponse } from "effect/http"
 import { ChildProcess } from "effect/process"
 import { type ParseError, parse } from "jsonc-parser"
 import { createSocket } from "node:dgram"
 import { createServer } from "node:http"
+import { processDynamicClientRegistrationResponse } from "oauth4webapi"
 
 describe("jsonc-parser (config/Jsonc.ts)", () => {
   const errors = (text: string) => {
@@ -169,6 +170,26 @@ describe("Effect", () => {
       yield* Deferred.succeed(gate, undefined)
     }).pipe(Effect.provide(NodeHttpServer.layer(createServer, { port: 0, host: "127.0.0.1" })))
   )
+})
+
+describe("the registration of a client (cli/mcp/OAuth.ts)", () => {
+  it("by @modelcontextprotocol/client rejects an issuer that answers with the id alone", async () => {
+    const registered = registerClient("https://issuer.example.org", {
+      clientMetadata: { redirect_uris: ["http://127.0.0.1:1/callback"] },
+      fetchFn: async () => Response.json({ client_id: "c" }, { status: 201 })
+    })
+    await registered.then(
+      () => assert.fail("it was accepted"),
+      (error: Error) => assert.strictEqual(error.name, "ZodError")
+    )
+  })
+
+  it("by oauth4webapi rejects an issuer that answers with the status 200", async () => {
+    await processDynamicClientRegistrationResponse(Response.json({ client_id: "c" })).then(
+      () => assert.fail("it was accepted"),
+      (error: Error) => assert.include(error.message, "unexpected HTTP status code")
+    )
+  })
 })
 
 describe("the discovery of issuers in @modelcontextprotocol/client (cli/mcp/OAuth.ts)", () => {
