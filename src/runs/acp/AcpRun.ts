@@ -557,7 +557,10 @@ class AcpRun implements RunLifecycle.Driver {
     if (session === undefined) return Effect.void
     return Effect.andThen(
       this.wire.notify("session/cancel", { sessionId: session.sessionId }, CANCEL),
-      Effect.sync(() => this.permissions.dismiss())
+      Effect.suspend(() => {
+        this.permissions.dismiss()
+        return this.lifecycle.watch
+      })
     ).pipe(Effect.andThen(this.updates.isOwn ? this.stopOwn : Effect.void))
   })
 
