@@ -70,6 +70,8 @@ const telling = (daemons: ReadonlySet<net.Socket>) => {
 }
 
 interface Opening {
+  /** Whether the gateway has ended. */
+  readonly isOver: () => boolean
   readonly order: Extract<Order, { readonly do: "open" }>
   readonly owner: net.Socket
   readonly logins: RemoteLogins
@@ -79,7 +81,7 @@ interface Opening {
 const opened = async (
   routes: Map<string, Kept>,
   close: (name: string) => void,
-  { logins, order: { id, name, route: given }, owner }: Opening
+  { isOver, logins, order: { id, name, route: given }, owner }: Opening
 ): Promise<Reply> => {
   const { remotes = {}, ...route } = given
   const asked = JSON.stringify(route)
@@ -92,7 +94,13 @@ const opened = async (
   }
   close(name)
   if (routes.size >= MAX_ROUTES) return { id, error: `it serves ${MAX_ROUTES} runs already` }
-  routes.set(name, { route: await open(given, undefined, logins), asked, owner, idle: 0 })
+  const opened = await open(given, undefined, logins)
+  // the order to end can come in between; a route that is left would keep the process alive
+  if (isOver()) {
+    opened.close()
+    return { id, error: "it has ended" }
+  }
+  routes.set(name, { route: opened, asked, owner, idle: 0 })
   return { id }
 }
 
@@ -102,10 +110,12 @@ export const serve = (socket: string): void => {
   const daemons = new Set<net.Socket>()
   const { logins, repeat } = telling(daemons)
   let idle = 0
+  let isOver = false
   let next: NodeJS.Timeout | undefined
 
   /** Removes the socket's file: new daemons no longer find the gateway, but open connections are not closed. */
   const end = () => {
+    isOver = true
     clearTimeout(next)
     server.close()
     fs.rmSync(socket, { force: true })
@@ -122,7 +132,7 @@ export const serve = (socket: string): void => {
       if (routes.size === 0 && daemons.size === 1) end()
       return { id }
     }
-    if (order.do === "open") return opened(routes, close, { order, owner, logins })
+    if (order.do === "open") return opened(routes, close, { isOver: () => isOver, order, owner, logins })
     if (order.do === "settle") routes.get(name)?.route.settle()
     const count = routes.get(name)?.route.count()
     if (order.do === "close") close(name)

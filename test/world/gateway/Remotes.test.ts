@@ -1,8 +1,10 @@
 /** The gateway as the way to remote MCP servers: what a run reaches through it, and which tokens go where. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
+import { spawn } from "node:child_process"
+import { existsSync } from "node:fs"
 import * as http from "node:http"
-import type { AddressInfo } from "node:net"
+import { type AddressInfo, connect } from "node:net"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { Gateway } from "../../../src/runs/gateway/GatewayClient.ts"
@@ -162,6 +164,31 @@ it.live("a renewal that brings a token of any length fails in words, and the log
     assert.match(String(failed.cause), /a token of more than 16384 characters/)
     assert.deepInclude(RemoteLogin.read(folder, url), grant)
     assert.isTrue(told.every((secret) => secret.length < 100))
+  }).pipe(Effect.scoped)
+)
+
+it.live("a gateway that is told to end while it opens a route ends, and leaves no socket", () =>
+  Effect.gen(function* () {
+    const folder = yield* Scratch.folder("agentd-remotes-")
+    const control = join(folder, "control.sock")
+    const main = join(import.meta.dirname, "../../../src/runs/gateway/main.ts")
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() => spawn(process.execPath, [main, control], { stdio: ["ignore", "pipe", "inherit"] })),
+      (one) => Effect.sync(() => one.kill("SIGKILL"))
+    )
+    const exited = new Promise<number | null>((resolve) => child.on("exit", resolve))
+    yield* Effect.promise(() => new Promise((resolve) => child.stdout.once("data", resolve)))
+    const socket = join(folder, "run.sock")
+    const open = { id: 1, name: "run-1", do: "open", route: { socket, baseUrl: "http://127.0.0.1:9", key: null } }
+    const daemon = connect(control)
+    daemon.on("error", () => {})
+    let replies = ""
+    daemon.on("data", (data) => (replies += data))
+    daemon.write(`${JSON.stringify(open)}\n${JSON.stringify({ id: 2, name: "", do: "end" })}\n`)
+    yield* until(() => replies.split("\n").length > 2)
+    daemon.end()
+    assert.strictEqual(yield* Effect.promise(() => exited), 0)
+    assert.isFalse(existsSync(socket))
   }).pipe(Effect.scoped)
 )
 
