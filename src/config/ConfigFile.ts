@@ -93,7 +93,7 @@ const onceEach = (problems: ReadonlyArray<ConfigProblem>): ReadonlyArray<ConfigP
 }
 
 const OTHERS = {
-  project: () => ({ file: "your own config, ~/.config/agentd/config.jsonc", shape: documentOf(UserConfig) }),
+  project: () => ({ file: "your own config.jsonc, by default in ~/.config/agentd", shape: documentOf(UserConfig) }),
   user: () => ({ file: "a project's agentd.jsonc", shape: documentOf(Config) })
 }
 

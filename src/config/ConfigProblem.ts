@@ -130,7 +130,7 @@ const fieldOf = (path: Path): string =>
     return text === "" ? key : `${text}.${key}`
   }, "")
 
-/** Maximum depth at which a field is looked for that is unknown at its place. */
+/** Maximum depth at which the place of a misplaced field is searched. */
 const LEVELS = 3
 
 /** The objects that have a field of this name, as paths such as `agents.NAME`; "" is the top level. */
@@ -231,7 +231,7 @@ const takes = ({ anyOf = [], enum: options, type }: Shape, value: unknown): bool
         : type === typeof value && type === "boolean")
     : options.includes(value)
 
-/** An object with the value in one of its fields, if an object is expected where the value stands; otherwise "". */
+/** An example of an object with the value in one of its fields; "" if the shape is no object with such a field. */
 const example = (shape: Shape | undefined, value: unknown): string => {
   const fields = Object.entries(shape?.properties ?? {}).filter(([, one]) => takes(one, value))
   // for a number, sums of money come before counts

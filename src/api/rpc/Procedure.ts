@@ -75,7 +75,7 @@ interface Recovering {
   }
 }
 
-/** Waits until the daemon has read its log, but not for a long one: then the answer follows with what is known. */
+/** Waits until the daemon has read its log, at most SETTLES. After that, the answer contains what is known so far. */
 export const settled = ({ agents }: Recovering): Effect.Effect<void> =>
   Effect.asVoid(Effect.timeoutOption(Effect.exit(agents.recovered), SETTLES))
 

@@ -2,6 +2,7 @@
 import { act, off, options, send as sent, text, word, type Wrong } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { labels, yes } from "../parse/Names.ts"
+import { quoted } from "../../config/ShellWord.ts"
 import { troubleIn } from "../render/PlainText.ts"
 
 const both = {
@@ -35,7 +36,10 @@ const addressed = (name: string): Wrong | undefined => {
   const [first = "", ...rest] = name.trim().split(/\s+/)
   return rest.length === 0
     ? undefined
-    : wrong(`"${name}" is not the name of an agent.`, `Quote only the text: agentd send ${first} "${rest.join(" ")}"`)
+    : wrong(
+        `"${name}" is not the name of an agent.`,
+        `Quote only the text: agentd send ${first} ${quoted(rest.join(" "))}`
+      )
 }
 
 /** If the message has files, the code in `SendFiles` runs instead, and uploads their contents first. */

@@ -94,7 +94,7 @@ const issuerOf = async (address: string) => {
   for (const { url } of buildDiscoveryUrls(address)) {
     const answer = await limitedFetch(url, { headers: { accept: "application/json" } })
     if (answer.status !== 200) continue
-    // whatever the issuer calls its JSON
+    // some issuers send another content type
     const json = new Response(await answer.text(), { headers: { "content-type": "application/json" } })
     const issuer = await oauth.processDiscoveryResponse(new URL(address), json)
     const { token_endpoint } = issuer

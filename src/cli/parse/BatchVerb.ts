@@ -39,7 +39,7 @@ const ofProjects = (client: Client) =>
     Effect.all({
       projects: client.Projects(),
       conversations: client.Conversations(),
-      board: client.Board({ all: false })
+      board: yet(client.Board({ all: false }))
     }),
     (given) => rowsOf(given, false).map((row): Thing => ({ ...row, name: row.project }))
   )

@@ -46,7 +46,8 @@ const MEANT: { readonly [word: string]: string } = {
 export const AFTER: { readonly [words: string]: string } = {
   "accounts login":
     "Log in with the provider's own program, such as claude or codex. agentd login SERVER logs in to an MCP server.",
-  "alert add": "Add the channel under notify.channels in ~/.config/agentd/config.jsonc. Test it: agentd alert test",
+  "alert add":
+    "Add the channel under notify.channels in your own config.jsonc (by default in ~/.config/agentd). Test it: agentd alert test",
   "approve --all": "Approve each call by itself. List them: agentd approve",
   "config edit": "Edit agentd.jsonc. Show what a change does: agentd config diff",
   "config get": "Read agentd.jsonc. Describe its fields: agentd schema",
@@ -59,7 +60,7 @@ export const AFTER: { readonly [words: string]: string } = {
   "goal stop": "goal cancel GOAL",
   "log --messages --by": "log --messages --grep NAME",
   "log --runs --run": "log --text AGENT --run RUN",
-  "open --port": "Set http.port in ~/.config/agentd/config.jsonc, then run agentd restart",
+  "open --port": "Set http.port in your own config.jsonc (by default in ~/.config/agentd), then run agentd restart",
   "project delete": "project remove PROJECT",
   "project list": "project ls",
   "project rm": "project remove PROJECT",

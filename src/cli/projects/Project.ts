@@ -7,7 +7,7 @@ import { isOver, list } from "./Conversation.ts"
 import { spentOf } from "../sessions/Board.ts"
 import { act, all, declare, map, off, oneOf, option, read, send, words, type World } from "../parse/DeclaredVerb.ts"
 import { yes } from "../parse/Names.ts"
-import { lookColour, plain, table } from "../render/Output.ts"
+import { INCOMPLETE, lookColour, plain, table } from "../render/Output.ts"
 
 export interface ProjectRow {
   readonly project: string
@@ -150,7 +150,7 @@ const view = (rows: ReadonlyArray<ProjectRow>, { colour, columns, world }: World
       )
 
 type Listed =
-  | { readonly projects: ReadonlyArray<ProjectRow> }
+  | { readonly projects: ReadonlyArray<ProjectRow>; readonly reading: boolean }
   | { readonly conversations: ReadonlyArray<ConversationInfo> }
 
 export const ls = declare({
@@ -179,10 +179,15 @@ export const ls = declare({
             conversations: read("Conversations", null),
             board: read("Board", { all: false })
           }),
-          (given): Listed => ({ projects: rowsOf(given, over) })
+          (given): Listed => ({ projects: rowsOf(given, over), reading: given.board.reading === true })
         ),
   view: (listed, world) =>
-    "projects" in listed ? view(listed.projects, world) : list(listed.conversations, world.now, world),
+    "projects" in listed
+      ? [
+          ...(listed.reading ? [INCOMPLETE] : []),
+          ...(listed.reading && listed.projects.length === 0 ? [] : view(listed.projects, world))
+        ]
+      : list(listed.conversations, world.now, world),
   value: (listed) => ("projects" in listed ? listed.projects : listed.conversations)
 })
 

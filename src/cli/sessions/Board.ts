@@ -9,10 +9,10 @@ import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
 import { GROUPS, LOOKS, phrase, type Word } from "../../domain/StatusWords.ts"
 import { inWorld } from "../parse/HintCommand.ts"
 import {
-  INCOMPLETE,
   age,
   type Cell,
   cut,
+  INCOMPLETE,
   lookColour,
   paint,
   plain,

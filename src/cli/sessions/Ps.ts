@@ -2,7 +2,7 @@
  * `agentd ps`: lists agents, sessions, goals, channels and all other items that need the user, one per row. With -w,
  * the list is updated continuously.
  */
-import type { BoardRow } from "../../domain/BoardMessages.ts"
+import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
 import { WORDS } from "../../domain/StatusWords.ts"
 import { ascii } from "../render/Ascii.ts"
 import { BY, render } from "./Board.ts"
@@ -37,6 +37,13 @@ const FIELDS: ReadonlyArray<Field<BoardRow>> = [
   { name: "detail", of: ({ says }) => plain(says) },
   { name: "command", of: ({ commands }) => (commands[0] === undefined ? null : plain(commands[0].command)) }
 ]
+
+/** The error for a list that lacks what was asked for. In CSV, an incomplete list could not be told from a whole one. */
+const absentIn = (
+  { reading, rows }: Board,
+  { csv, ...asked }: Parameters<typeof NamePatterns.absent>[1] & { readonly csv: boolean },
+  config: string | null
+) => (reading === true ? (csv ? READING : undefined) : NamePatterns.absent(rows, asked, config))
 
 export const ps = declare({
   path: ["ps"],
@@ -97,7 +104,7 @@ export const ps = declare({
   },
   rpc: ({ all, ascii, by, csv, is, labels, names, project, sort }, { config }) =>
     map(read("Board", { all }), (board) => ({
-      absent: board.reading === true ? undefined : NamePatterns.absent(board.rows, { names, labels, project }, config),
+      absent: absentIn(board, { csv, labels, names, project }, config),
       board: {
         ...board,
         ...(by === "state" ? {} : { by }),
@@ -106,12 +113,7 @@ export const ps = declare({
       ascii,
       csv
     })),
-  absent: ({ absent, board, csv }) =>
-    csv && board.reading === true
-      ? { ...READING, exitCode: ExitCode.failed }
-      : absent === undefined
-        ? undefined
-        : { ...absent, exitCode: ExitCode.failed },
+  absent: ({ absent }) => (absent === undefined ? undefined : { ...absent, exitCode: ExitCode.failed }),
   view: ({ ascii: isAscii, board, csv: isCsv }, world) => {
     if (isCsv) return csv(FIELDS, board.rows)
     const lines = render(board, world.now, world)

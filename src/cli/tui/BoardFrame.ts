@@ -475,7 +475,7 @@ const drawEmpty = (brush: Brush, { gone, head, rows }: BoardState, y: number): v
   const lines = (text: string, style: Style) => wrap(text, cells.columns - 4).map((line) => [line, style] as const)
   const drawn =
     gone !== undefined
-      ? [...lines(gone.message, of(brush, "failed")), ...lines(`→ ${gone.remedy}`, {})]
+      ? [...lines(gone.message, of(brush, "failed")), ...(gone.remedy === "" ? [] : lines(`→ ${gone.remedy}`, {}))]
       : head === undefined
         ? []
         : lines(rows.size === 0 ? inWorld(EMPTY, terminal.world) : NONE, faint(brush))

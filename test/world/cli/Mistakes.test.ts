@@ -25,7 +25,7 @@ describe("a mistyped command line", () => {
     [["send", "builder", "hi", "--urgently"], 'Did you mean "--urgent"?'],
     [["send", "#review", "hi"], 'agentd channel post review "TEXT"'],
     [["send", "builder,tester", "hi"], "agentd send 'PROJECT/*'"],
-    [["send", "builder hello"], 'agentd send builder "hello"'],
+    [["send", "builder hello"], "agentd send builder 'hello'"],
     [["set", "builder", "model=opus"], "agentd set builder --model opus"],
     [["enable", "builder"], "agentd start AGENT"],
     [["gc", "--days", "x"], "Expected a number"],

@@ -358,7 +358,7 @@ const below = (shape: Shape, key: string): Shape | undefined =>
 describe("a value in the wrong place or of the wrong kind", () => {
   const agent = (more: string) => `{ "agents": { "a": { "backend": { "type": "claude" }, ${more} } } }`
   for (const [text, says] of [
-    ['{ "http": {}, "agents": {} }', "It is a field of your own config, ~/.config/agentd/config.jsonc."],
+    ['{ "http": {}, "agents": {} }', "It is a field of your own config.jsonc, by default in ~/.config/agentd."],
     ['{ "budget": {}, "agents": {} }', "It is a field of conversation and of agents.NAME."],
     [agent('"mail": {}'), "It is a field of the top level."],
     [agent('"nothing": 1'), "Known here: role"],
