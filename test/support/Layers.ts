@@ -121,6 +121,11 @@ export const layers: ReadonlyArray<Layer> = [
     folders: ["config"],
     holds: "Settings: their schemas, defaults and errors.",
     because: "`config` does not import the code that uses a setting."
+  },
+  {
+    folders: ["approvals"],
+    holds: "What a call does, and whether a rule allows it, asks about it, or denies it.",
+    because: "The decision is a pure function of the call and the rules. A config file is checked with it."
   }
 ]
 
