@@ -23,7 +23,7 @@ const libraries: { readonly [folder: string]: ReadonlyArray<string> } = {
   "runs/gateway": ["config", "core/supervision"],
   "runs/keeper": ["config", "core/supervision"],
   "runs/git": ["config", "core/supervision"],
-  config: []
+  config: ["approvals"]
 }
 
 /** Packages that a library may import, where it names them: others would have to be installed with it. */

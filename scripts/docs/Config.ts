@@ -27,6 +27,8 @@ const typeOf = (node: Node): string | undefined => node.properties?.["type"]?.en
 
 /** Names of the shapes that are used in several places, by their fields. */
 const SHAPES: { readonly [fields: string]: string } = {
+  "allow ask deny note": "rule",
+  "argument read tool url write": "calls",
   "base by cap jitter": "backoff",
   "cacheRead cacheWrite input output": "price",
   "cpuWeight disk memory tasks": "limits",

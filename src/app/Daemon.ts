@@ -59,9 +59,11 @@ import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import * as Alerter from "../alerts/Alerter.ts"
 import * as PromptRetention from "./PromptRetention.ts"
 import * as DaemonInfo from "./DaemonInfo.ts"
+import { UserApprovals } from "../domain/UserApprovals.ts"
 import * as OwnConfig from "./OwnConfig.ts"
 import * as UserFile from "../config/UserFile.ts"
 import * as Platform from "./Platform.ts"
+import { storeId } from "../runs/process/PeerProcess.ts"
 import type { Options } from "./Platform.ts"
 import { DAEMON_STREAM, type Payload } from "../core/event-log/Rune.ts"
 import * as ProjectAlerts from "./ProjectAlerts.ts"
@@ -192,7 +194,7 @@ const services = (
   user: UserConfig,
   { channels, conversations, plans, plates, providers, schedules }: Supervisors
 ) => {
-  const store = Platform.storeId(options.state)
+  const store = storeId(options.state)
   const worktrees = WorkingFolder.worktreesIn(options.state)
   return Layer.mergeAll(
     ProjectAlerts.layer(UserFile.inForce(options), worldOf(options)),
@@ -369,8 +371,9 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
   const supervisors = makeSupervisors()
   const machine = yield* Layer.build(platform.machine)
   const starting = yield* Effect.forkScoped(Context.get(machine, Notify).starting)
-  const { config: user, follow, ownConfig } = yield* Effect.provideContext(OwnConfig.make(options), machine)
-  const context = yield* Layer.build(services(options, platform, Layer.succeedContext(machine), user, supervisors))
+  const { config: user, follow, ...own } = yield* Effect.provideContext(OwnConfig.make(options), machine)
+  const ground = Layer.succeedContext(Context.add(machine, UserApprovals, own.userApprovals))
+  const context = yield* Layer.build(services(options, platform, ground, user, supervisors))
   const keeper = Context.get(context, Keeper)
   return yield* Effect.gen(function* () {
     yield* (yield* Redact).register(secretsIn(options.environment))
@@ -386,8 +389,8 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     const asked = yield* Deferred.make<DaemonInfo.Asked>()
     const taken = yield* Deferred.make<void>()
     let top: Pick<Supervisor.Supervisor, "inspect"> | undefined = undefined
-    const own = { ...options, ownConfig, pid, version: VERSION, startedAt }
-    const info = yield* DaemonInfo.make({ ...own, asked, taken, root: () => top })
+    const facts = { ...options, ownConfig: own.ownConfig, pid, version: VERSION, startedAt }
+    const info = yield* DaemonInfo.make({ ...facts, asked, taken, root: () => top })
     const { commands, hooks } = platform.edges(info, user)
     const root = yield* Supervisor.make<Platform.Needs>({
       name: "agentd",
@@ -415,7 +418,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     yield* options.config === undefined ? done : takeUp(options.config, options.agrees, done)
     yield* Fiber.interrupt(starting)
     yield* notify.ready
-    yield* Effect.forkScoped(endUnwanted(Platform.storeId(options.state)))
+    yield* Effect.forkScoped(endUnwanted(storeId(options.state)))
     const { keep, reason } = yield* Effect.raceAllFirst([
       Deferred.await(asked),
       Effect.flatMap(log.failed, Effect.fail),

@@ -5,11 +5,13 @@
  * invalid for a while. The notification uses the channels of the last usable version.
  */
 import { basename, dirname } from "node:path"
-import { Clock, Effect, FileSystem, Stream } from "effect"
+import { Clock, Effect, FileSystem, PubSub, Stream } from "effect"
 import { ConfigNotice, troubleOf } from "../projects/ConfigNotice.ts"
 import * as ConfigTrust from "../projects/ConfigTrust.ts"
+import { ofUser } from "../config/RulesInForce.ts"
 import * as UserFile from "../config/UserFile.ts"
 import { configKinds } from "../domain/ConfigKinds.ts"
+import { UserApprovals } from "../domain/UserApprovals.ts"
 import { reader } from "../core/event-log/EventKinds.ts"
 import { EventLog } from "../core/event-log/EventLog.ts"
 import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
@@ -19,8 +21,12 @@ import * as Backoff from "../core/supervision/Backoff.ts"
 /** Reads the user's config file at the daemon's start. Fails if neither the file nor an earlier version can be used. */
 export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
   const first = yield* UserFile.take(place)
+  let rules = ofUser({ config: first.config, text: first.inForce }, place.userConfig)
+  const news = yield* PubSub.sliding<void>(1)
   let trouble: OwnConfigTrouble | undefined
-  const noted = Effect.fnUntraced(function* ({ trouble: found }: UserFile.Look) {
+  const noted = Effect.fnUntraced(function* ({ config, inForce, trouble: found }: UserFile.Look) {
+    rules = ofUser({ config, text: inForce }, place.userConfig)
+    yield* PubSub.publish(news, undefined)
     const since = trouble?.since ?? (yield* Clock.currentTimeMillis)
     trouble = found === undefined ? undefined : { path: place.userConfig, problem: found.message, since }
   })
@@ -60,7 +66,25 @@ export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
     )
   }).pipe(Effect.scoped)
 
-  return { config: first.config, follow, ownConfig: () => (trouble === undefined ? {} : { ownConfig: trouble }) }
+  const context = yield* Effect.context<FileSystem.FileSystem>()
+  const reread = UserFile.take(place).pipe(
+    Effect.flatMap(noted),
+    // the watcher reports it
+    Effect.ignore,
+    Effect.provideContext(context)
+  )
+  const userApprovals: (typeof UserApprovals)["Service"] = {
+    path: place.userConfig,
+    rules: () => rules,
+    reread,
+    changes: Stream.fromPubSub(news)
+  }
+  return {
+    config: first.config,
+    userApprovals,
+    follow,
+    ownConfig: () => (trouble === undefined ? {} : { ownConfig: trouble })
+  }
 })
 
 /**

@@ -6,7 +6,6 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { type Config, Duration, Effect, FileSystem, Layer, type Scope } from "effect"
-import { createHash } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Access } from "../access/Access.ts"
@@ -131,9 +130,6 @@ export interface Platform {
   readonly turnAway: (why: Why) => Effect.Effect<void>
 }
 
-/** Id of a store, with which the processes of its runs are marked. All daemons of a store have the same id. */
-export const storeId = (state: string): string => createHash("sha256").update(state).digest("hex").slice(0, 16)
-
 /** A supervised child that runs a layer until the child is stopped. */
 export const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R> => ({
   id,
@@ -158,7 +154,7 @@ const doorsOf = ({ command: [, program = ""], state }: Options) =>
     return {
       access: yield* Access,
       // a call that a run makes counts as a call of its agent, as on the socket
-      verbs: yield* Effect.provideService(Verbs.make, Look, PeerProcess.make(storeId(state))),
+      verbs: yield* Effect.provideService(Verbs.make, Look, PeerProcess.make(PeerProcess.storeId(state))),
       versions: ourselves,
       page: { fs: yield* FileSystem.FileSystem, folders: [join(folder, "web"), join(folder, "../dist/web")] }
     } satisfies HttpRoutes
@@ -169,7 +165,7 @@ const doorsOf = ({ command: [, program = ""], state }: Options) =>
  * ports. 0 for the user's default daemon.
  */
 const worldNumber = (state: string, socket: string): number =>
-  dirname(socket) === state ? Number.parseInt(storeId(state).slice(0, 8), 16) : 0
+  dirname(socket) === state ? Number.parseInt(PeerProcess.storeId(state).slice(0, 8), 16) : 0
 
 const httpOf = (
   options: Options,
@@ -278,7 +274,7 @@ const ownMail = (place: UserFile.Place) =>
 
 export const node = (options: Options): Platform => {
   const { environment, socket, state } = options
-  const store = storeId(state)
+  const store = PeerProcess.storeId(state)
   const unit = ownUnit(environment, cgroups(), process.pid)
   const via = unit === undefined ? undefined : (name: string) => scopeOf(unit, environment, name)
   const host = { ...hostOf({ store, environment, state, socket }), command: options.command, via }

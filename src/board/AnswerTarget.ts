@@ -7,6 +7,7 @@
  * name selects its waiting call, if there is exactly one.
  */
 import { Effect } from "effect"
+import type { Lasting } from "../approvals/AnswerScope.ts"
 import { isOf } from "../config/ProjectName.ts"
 import { agentKinds } from "../agents/machines/AgentKinds.ts"
 import { Agents } from "../projects/service/Agents.ts"
@@ -118,15 +119,30 @@ export const asked = Effect.fnUntraced(function* (name: string, caller: Caller) 
     : yield* (yield* Plates).asked(which.name)
 })
 
+/** The user's answer. `lasting`: the approval also keeps a rule, and `hash` is the hash of its preview. */
+export type Given = Omit<Answer, "lasting"> & { readonly lasting?: Lasting | undefined }
+
+const ONCE = refuse(
+  "invalid",
+  "A request of a session can only be approved once.",
+  "Approve it without a scope: agentd approve CALL"
+)
+
+export const preview = Effect.fnUntraced(function* (name: string, lasting: Lasting, caller: Caller) {
+  const which = yield* found(name, caller)
+  return which._tag === "Call" ? yield* (yield* Agents).answerPreview(which.callId, lasting) : yield* ONCE
+})
+
 export const answer = Effect.fnUntraced(function* (
   name: string,
-  { answers, behavior, hash, reason }: Answer,
+  { answers, behavior, hash, lasting, reason }: Given,
   caller: Caller
 ) {
   const which = yield* found(name, caller)
   if (which._tag === "Call") {
-    return yield* (yield* Agents).answerCall(which.callId, { behavior, reason, answers, hash }, caller)
+    return yield* (yield* Agents).answerCall(which.callId, { behavior, reason, answers, hash, lasting }, caller)
   }
+  if (lasting !== undefined) return yield* ONCE
   const decision: Decision = behavior === "allow" ? { behavior, answers, hash } : { behavior, message: told(reason) }
   return yield* (yield* Plates).answer(which.name, decision, caller)
 })

@@ -7,6 +7,7 @@
  * program is never shown as a decision, nor a decision as output. Fields of runes are not checked again when they are
  * read, because the page does not contain the Schema library.
  */
+import { givenWords } from "../approvals/AnswerScope.ts"
 import { attempt } from "../config/Attempt.ts"
 import type { agentKinds } from "../agents/machines/AgentKinds.ts"
 import type { RuneOf } from "../core/event-log/EventKinds.ts"
@@ -324,7 +325,10 @@ const askedFor = ({ call_id: id, event, policy_reason: reason }: Of<"tool.approv
 const approved = ({ approver, call_id: id, event }: Of<"tool.approved">["payload"]): Told => {
   const answers = "answers" in event ? event.answers : undefined
   const by = textOf(approver)
-  const text = answers === undefined ? `approved by ${by}` : `${by} answered: ${answers.join("; ")}`
+  const given = "scope" in event && event.scope !== undefined ? `, ${givenWords(event.scope, event.rules ?? [])}` : ""
+  const ruled = event._tag === "approved" ? event.policyReason : undefined
+  const how = ruled === undefined ? `approved by ${by}${given}` : `allowed by a rule that was added: ${ruled}`
+  const text = answers === undefined ? how : `${by} answered: ${answers.join("; ")}`
   return { is: "answered", id, by, isAllowed: true, reason: "", answers, ...decision, text }
 }
 

@@ -35,6 +35,11 @@ export const AgentReach = Schema.Struct({
     mode: Schema.Literals(["read_only", "auto", "full_access"]),
     always: Names,
     never: Names,
+    /**
+     * Set if `approvals.inside` is "run". True: calls that stay in the sandbox run without approval. False: they do
+     * not, because no sandbox without a network is required for the agent.
+     */
+    inside: Schema.optionalKey(Schema.Boolean),
     /** Timeout of an approval, ms; null if a call waits until it is answered. */
     timeout: Schema.NullOr(Schema.Finite),
     /** Description of the calls to which the approvals apply. */

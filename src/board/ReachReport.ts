@@ -10,6 +10,7 @@ import { hostOf } from "../runs/Host.ts"
 import * as Reach from "../runs/Reach.ts"
 import type { Environment } from "../runs/process/ChildProcess.ts"
 import * as Sandbox from "../runs/sandbox/Sandbox.ts"
+import { isConfined } from "../agents/actors/Approval.ts"
 import * as AgentdMcpServer from "../agents/run/AgentdMcpServer.ts"
 import * as WorkingFolder from "../agents/workplace/WorkingFolder.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
@@ -24,7 +25,8 @@ export interface World extends AgentdMcpServer.Options {
   readonly environment: Environment
 }
 
-const bound = ({ approvals, backend }: AgentConfig): string => {
+/** The calls of an agent that agentd decides about. */
+export const bound = ({ approvals, backend }: AgentConfig): string => {
   switch (backend.type) {
     case "command":
       return "nothing: a command asks for no leave"
@@ -63,6 +65,7 @@ const settingsOf = (config: AgentConfig) => ({
     mode: config.approvals.mode,
     always: config.approvals.always,
     never: config.approvals.never,
+    ...(config.approvals.inside === "run" ? { inside: isConfined(config) } : {}),
     timeout: limitIn(config.approvals.timeout),
     bind: bound(config)
   },

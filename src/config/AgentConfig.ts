@@ -4,6 +4,7 @@
 import { Schema } from "effect"
 import { BackendConfig } from "./BackendConfig.ts"
 import { described, Name, optional, Text, whole, withDefault, Word } from "./Fields.ts"
+import { Rules } from "./RuleConfig.ts"
 import { LimitsConfig } from "./LimitsConfig.ts"
 import { Span, SpanOrOff } from "./Span.ts"
 
@@ -113,7 +114,19 @@ export const ApprovalPolicy = Schema.Struct({
   mode: Schema.Literals(["read_only", "auto", "full_access"]).pipe(
     withDefault(
       "auto",
-      "Calls without side effects run. The others: denied with read_only, need approval with auto, run with full_access. always and never take precedence."
+      "Calls without side effects run. The others: denied with read_only, need approval with auto, run with full_access. Rules, always and never take precedence."
+    )
+  ),
+  rules: Rules.pipe(
+    withDefault(
+      [],
+      "Calls that run, wait for your approval or are denied, in any mode. deny goes before ask, and ask before allow."
+    )
+  ),
+  inside: Schema.Literals(["ask", "run"]).pipe(
+    withDefault(
+      "ask",
+      "Calls that stay in the agent's sandbox. ask: they need approval as any other. run: they run, if the sandbox has no network; rules that deny or ask still hold."
     )
   ),
   always: Schema.Array(Word).pipe(withDefault([], "Tools that always need approval, in any mode; * matches any text.")),

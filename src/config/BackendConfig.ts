@@ -212,7 +212,7 @@ export const CodexBackend = Schema.Struct({
   ),
   approvalPolicy: optional(
     Schema.Literals(["untrusted", "on-request", "never"]),
-    "Which calls Codex asks about. The agent's approvals decide the answers. Default: never if approvals.mode is full_access, untrusted in agentd's sandbox, on-request otherwise."
+    "Which calls Codex asks about. The agent's approvals decide the answers. Default: never if approvals.mode is full_access, untrusted in agentd's sandbox or while a rule denies or asks, on-request otherwise."
   ),
   sandboxMode: optional(
     Schema.Literals(["read-only", "workspace-write", "danger-full-access"]),

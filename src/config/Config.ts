@@ -6,6 +6,8 @@
  * the documentation all use it.
  */
 import { Schema } from "effect"
+import { Rules } from "./RuleConfig.ts"
+import { ruleProblems } from "./RuleProblems.ts"
 import { AgentConfig, BudgetConfig, MachineBudget, PricesConfig } from "./AgentConfig.ts"
 import { ChannelsConfig } from "./ChannelConfig.ts"
 import { didYouMean } from "./DidYouMean.ts"
@@ -114,10 +116,27 @@ export type HttpConfig = typeof HttpConfig.Type
 export const portOf = ({ enabled, port }: Pick<HttpConfig, "enabled" | "port">, uid: number): number | undefined =>
   (enabled ?? port !== undefined) ? (port ?? FIRST_PORT + (uid % PORTS)) : undefined
 
+/** The absolute path of a folder, as the daemon writes it. */
+const ROOT = Schema.String.check(
+  // oxlint-disable-next-line no-control-regex
+  matching(/^(?:\/(?!\.{1,2}(?:\/|$))[^/\u0000]+)+$/u, "must be the absolute path of a project's folder")
+)
+
 export const ApprovalsConfig = Schema.Struct({
   timeout: Span.pipe(
     withDefault("10 minutes", "How long a session's permission request can be answered with agentd approve or deny.")
-  )
+  ),
+  rules: Rules.pipe(withDefault([], "Rules for the agents of all projects: see approvals.rules of an agent.")),
+  projects: Schema.Record(
+    ROOT,
+    Schema.Struct({
+      rules: Rules.pipe(withDefault([], "Rules for all agents of the project.")),
+      agents: Schema.Record(
+        Name,
+        Schema.Struct({ rules: Rules.pipe(withDefault([], "Rules for this agent of the project.")) })
+      ).pipe(withDefault({}, "Rules for single agents of the project, by name."))
+    })
+  ).pipe(withDefault({}, "Your own rules for single projects, by the absolute path of the project's folder."))
 })
 export type ApprovalsConfig = typeof ApprovalsConfig.Type
 
@@ -203,6 +222,17 @@ const unknownAgents = (rooms: Rooms) =>
     .slice(0, MAX_PROBLEMS)
     .map(({ name, path }) => ({ path, issue: nobody(name, rooms) }))
 
+/** Reports rules that cannot be kept, and those that a stronger rule of the same file takes the use from. */
+const overruled = ({ agents, approvals: { rules } }: Pick<Config, "agents" | "approvals">) => {
+  const all = { path: ["approvals", "rules"], rules }
+  return [
+    ...ruleProblems(all),
+    ...Object.entries(agents).flatMap(([name, { approvals }]) =>
+      ruleProblems({ path: ["agents", name, "approvals", "rules"], rules: approvals.rules }, all)
+    )
+  ].slice(0, MAX_PROBLEMS)
+}
+
 /** The schema of `agentd.jsonc` in the root folder of a project. */
 export const Config = Schema.Struct({
   $schema: Schema$,
@@ -215,6 +245,9 @@ export const Config = Schema.Struct({
     ),
     `The agents, by name: ${NAME_FORM}.`
   ),
+  approvals: Schema.Struct({
+    rules: Rules.pipe(withDefault([], "Rules for all agents of the project: see approvals.rules of an agent."))
+  }).pipe(withDefault({}, "Which tool calls of all agents of the project run, wait for approval or are denied.")),
   channels: ChannelsConfig.pipe(withDefault({}, "Channels in which agents and users take turns, by name.")),
   conversation: ConversationConfig.pipe(withDefault({}, "Limits for all agents of the project together.")),
   goals: GoalConfig.pipe(withDefault({}, "How the project works on goals: `agentd goal`.")),
@@ -227,7 +260,7 @@ export const Config = Schema.Struct({
     Span,
     'How long texts of prompts, messages and tools are kept: "30d". Then they are erased permanently. Default: the value of the user\'s own config.'
   )
-}).check(Schema.makeFilter(unknownAgents))
+}).check(Schema.makeFilter(unknownAgents), Schema.makeFilter(overruled))
 export type Config = typeof Config.Type
 
 export const TelemetryConfig = Schema.Struct({
@@ -237,6 +270,21 @@ export const TelemetryConfig = Schema.Struct({
   )
 })
 export type TelemetryConfig = typeof TelemetryConfig.Type
+
+/** Reports rules of the user's file that a stronger rule of the same file takes the use from. */
+const overruledByUser = ({ approvals: { projects, rules } }: { readonly approvals: ApprovalsConfig }) => {
+  const all = { path: ["approvals", "rules"], rules }
+  const ofProjects = Object.entries(projects).flatMap(([root, project]) => {
+    const path = ["approvals", "projects", root]
+    const here = { path: [...path, "rules"], rules: project.rules }
+    const ofAgents = Object.entries(project.agents).map(([name, own]) => ({
+      path: [...path, "agents", name, "rules"],
+      rules: own.rules
+    }))
+    return [...ruleProblems(here, all), ...ofAgents.flatMap((own) => ruleProblems(own, here, all))]
+  })
+  return [...ruleProblems(all), ...ofProjects].slice(0, MAX_PROBLEMS)
+}
 
 /** The schema of `$XDG_CONFIG_HOME/agentd/config.jsonc`: settings of the daemon, and defaults for projects. */
 export const UserConfig = Schema.Struct({
@@ -273,6 +321,7 @@ export const UserConfig = Schema.Struct({
     'How much of the log is kept: "90 days", or "20 GB" on disk. The rest is deleted permanently, piece by piece, except pieces with open work. To see first what would be deleted: agentd gc --dry-run. Default: everything. After a change: agentd restart.'
   )
 }).check(
+  Schema.makeFilter(overruledByUser),
   Schema.makeFilter(({ mail, notify }) =>
     mail !== undefined || notify === undefined
       ? true

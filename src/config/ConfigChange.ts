@@ -9,6 +9,7 @@ import { Schema, TextDiff } from "effect"
 import { isReadonlyObject as isObject } from "effect/Predicate"
 import type { AgentConfig } from "./AgentConfig.ts"
 import type { Project } from "./ConfigFile.ts"
+import { type RuleEntry, ruleOf } from "./RuleConfig.ts"
 
 /** A single difference between two configs, as a sentence. */
 export const Consequence = Schema.Struct({
@@ -43,6 +44,7 @@ const HARMLESS = [
 /** Fields whose values are ordered, from the strictest to the most permissive. */
 const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unknown>]> = [
   ["agents.*.approvals.mode", ["read_only", "auto", "full_access"]],
+  ["agents.*.approvals.inside", ["ask", "run"]],
   ["agents.*.backend.permissionMode", ["plan", "default", "acceptEdits", "bypassPermissions"]],
   ["agents.*.backend.sandbox", ["required", "ask"]],
   ["agents.*.backend.network", [false, true]],
@@ -55,6 +57,8 @@ const GROWING = ["agents.*.approvals.never", "agents.*.may", "agents.*.backend.t
 /** Fields with numbers that allow more when the number grows. */
 const RISING = ["agents.*.limits", "goals.limits"].flatMap((place) => below(place, "memory tasks cpuWeight disk"))
 const SHRINKING = ["agents.*.approvals.always"]
+/** Lists of rules for calls. Their order has no meaning. */
+const RULES = ["approvals.rules", "agents.*.approvals.rules"]
 
 const matcher = (patterns: ReadonlyArray<string>): ((path: Path) => boolean) => {
   const split = patterns.map((pattern) => pattern.split("."))
@@ -71,6 +75,7 @@ const isHarmless = matcher(HARMLESS)
 const isGrowing = matcher(GROWING)
 const isShrinking = matcher(SHRINKING)
 const isRising = matcher(RISING)
+const isRules = matcher(RULES)
 const scales = SCALES.map(([pattern, scale]) => ({ isMeant: matcher([pattern]), scale }))
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
@@ -103,6 +108,32 @@ const isDangerous = (at: Path, before: unknown, after: unknown): boolean => {
   return from === -1 || to === -1 || to > from
 }
 
+const ruleOfEntry = (entry: RuleEntry): string => {
+  const { effect } = ruleOf(entry)
+  return `${effect} ${shown(entry[effect])}`
+}
+
+/** The rules that are only in one of two lists. A changed rule is one removed and one added rule. */
+const ofRules = (
+  place: string,
+  before: ReadonlyArray<RuleEntry>,
+  after: ReadonlyArray<RuleEntry>
+): ReadonlyArray<Consequence> => {
+  const only = (rules: ReadonlyArray<RuleEntry>, others: ReadonlyArray<RuleEntry>, mark: string) => {
+    const known = new Set(others.map(ruleOfEntry))
+    return [...new Set(rules.map(ruleOfEntry))]
+      .filter((rule) => !known.has(rule))
+      .map((rule) => ({
+        dangerous: rule.startsWith("allow ") === (mark === "+"),
+        text: `${place}: ${mark} ${rule}`
+      }))
+  }
+  const all = [...only(before, after, "-"), ...only(after, before, "+")]
+  return all.length > 0
+    ? all
+    : [{ dangerous: false, text: `${place}: the same rules, in another order or with other notes` }]
+}
+
 /** The fields that differ, each with its full path. A value that exists in only one config counts as one field. */
 const differences = (before: unknown, after: unknown, path: Path = []): ReadonlyArray<Consequence> => {
   if (same(before, after)) return []
@@ -110,6 +141,7 @@ const differences = (before: unknown, after: unknown, path: Path = []): Readonly
     const names = new Set([...Object.keys(before), ...Object.keys(after)])
     return [...names].flatMap((name) => differences(before[name], after[name], [...path, name]))
   }
+  if (isRules(path)) return ofRules(path.join("."), before as [], after as [])
   const text = `${path.join(".")}: ${shown(before)} → ${shown(after)}`
   return [{ dangerous: isDangerous(path, before, after), text }]
 }
@@ -161,10 +193,13 @@ const born = (name: string, agent: AgentConfig): Consequence => {
   const backends = [agent.backend, ...agent.fallback]
   const variables = [...new Set(backends.flatMap(({ env }) => Object.keys(env)))]
   const set = variables.length === 0 ? "" : `, sets ${variables.join(", ")}`
+  const { inside, mode, rules } = agent.approvals
   const never = agent.approvals.never.length === 0 ? "" : `, never asks for ${shown(agent.approvals.never)}`
+  const ruled = rules.map((rule) => `, ${ruleOfEntry(rule)}`).join("")
+  const own = inside === "run" ? ", inside run" : ""
   return {
     dangerous: true,
-    text: `a new agent, ${name}: ${backends.map(runs).join("; falls back: ")}${set}; approvals ${agent.approvals.mode}${never}, may ${shown(agent.may)}`
+    text: `a new agent, ${name}: ${backends.map(runs).join("; falls back: ")}${set}; approvals ${mode}${own}${never}${ruled}, may ${shown(agent.may)}`
   }
 }
 
@@ -182,7 +217,11 @@ export const consequencesOf = (before: Project | undefined, after: Project): Rea
     if (next === undefined) return [{ dangerous: false, text: `the agent ${name} is removed: it is stopped` }]
     return ofAgent(name, old, next)
   })
-  const all = [...ofAgents, ...(before === undefined ? [] : differences(said(before), said(after)))]
+  // a project that is new has rules for all its agents, and no other setting that gives leave
+  const none = { approvals: { rules: [] } }
+  const rest =
+    before === undefined ? differences(none, { approvals: after.approvals }) : differences(said(before), said(after))
+  const all = [...ofAgents, ...rest]
   return [...all.filter(({ dangerous }) => dangerous), ...all.filter(({ dangerous }) => !dangerous)]
 }
 

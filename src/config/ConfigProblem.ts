@@ -123,7 +123,8 @@ const knownKeys = (shape: Shape | undefined, value: unknown): ReadonlyArray<stri
   ])
 ]
 
-const fieldOf = (path: Path): string =>
+/** A path as text: `agents.builder.backend.argv[0]`. */
+export const fieldOf = (path: Path): string =>
   path.reduce<string>((text, segment) => {
     if (typeof segment === "number") return `${text}[${segment}]`
     const key = /^[\w$.-]{1,80}$/.test(String(segment)) ? String(segment) : literal(String(segment))

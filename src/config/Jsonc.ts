@@ -9,9 +9,10 @@
  * and after broken syntax it reports errors that its own recovery causes.
  */
 
-/** A value with its offset in the text; `value` is the result that `JSON.parse` would return. */
+/** A value with its place in the text, up to `end`; `value` is the result that `JSON.parse` would return. */
 export interface Node {
   readonly offset: number
+  readonly end: number
   readonly value: unknown
   readonly members?: ReadonlyMap<string, Member>
   readonly items?: ReadonlyArray<Node>
@@ -103,20 +104,20 @@ class Reader {
     const char = this.text[offset]
     if (char === "{") return this.object(depth)
     if (char === "[") return this.array(depth)
-    if (char === '"') return { offset, value: this.string() }
+    if (char === '"') return { offset, value: this.string(), end: this.at }
     NUMBER.lastIndex = offset
     const digits = NUMBER.exec(this.text)?.[0]
     if (digits !== undefined) {
       this.at += digits.length
       if (/[\w.]/.test(this.text[this.at] ?? ""))
         this.broken(offset, "is not a JSON number", "Write it as 12 or 1.5, or put it in quotes.")
-      return { offset, value: Number(digits) }
+      return { offset, value: Number(digits), end: this.at }
     }
     WORD.lastIndex = offset
     const word = WORD.exec(this.text)?.[0]
     if (word !== undefined && CONSTANTS.has(word)) {
       this.at += word.length
-      return { offset, value: CONSTANTS.get(word) }
+      return { offset, value: CONSTANTS.get(word), end: this.at }
     }
     if (word !== undefined) this.broken(offset, `${word} is not a value`, `Put text in double quotes: "${word}".`)
     if (char === "'") this.broken(offset, "the text is in single quotes", 'Use double quotes: "…".')
@@ -181,7 +182,8 @@ class Reader {
       if (members.has(key)) this.note(keyOffset, `"${key}" appears twice`, "Keep one of them.")
       else members.set(key, { keyOffset, node })
     })
-    return { offset, members, value: Object.fromEntries([...members].map(([key, { node }]) => [key, node.value])) }
+    const value = Object.fromEntries([...members].map(([key, { node }]) => [key, node.value]))
+    return { offset, end: this.at, members, value }
   }
 
   key(): string {
@@ -200,7 +202,7 @@ class Reader {
     const offset = this.at
     const items: Array<Node> = []
     this.list("]", () => items.push(this.value(depth + 1)))
-    return { offset, items, value: items.map((item) => item.value) }
+    return { offset, end: this.at, items, value: items.map((item) => item.value) }
   }
 
   /** Parses elements, separated by commas, up to the closing bracket. A trailing comma is accepted. */

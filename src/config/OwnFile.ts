@@ -1,22 +1,24 @@
 /**
- * OwnFile: reads a file that only this user (or root) can have written. `OwnFile` is a context reference, so that a
- * simulation can replace the file system.
+ * OwnFile: reads a file that only this user (or root) can have written, and replaces such a file's text. `OwnFile` is a
+ * context reference, so that a simulation can replace the file system.
  *
  * Guarantees: the file, every folder above it and every link on the way belong to this user or to root, and nobody else
  * can write to them. Others can add files to a folder with the sticky bit (/tmp), but cannot change this user's files.
  * A group whose only member is this user does not count as someone else. Owner, mode and content are read through one
  * descriptor, which is opened without following a link. Opening never blocks, even if the path is a pipe. At most the
- * allowed size plus one block is read.
+ * allowed size plus one block is read. A text is replaced completely or not at all, only if the file still has the text
+ * that the caller has seen, with the file's mode, and behind the links of its path.
  */
 import { Context, Effect, Result, Schema } from "effect"
 import { constants, type Stats } from "node:fs"
-import { type FileHandle, lstat, open, readFile, readlink } from "node:fs/promises"
-import { dirname, isAbsolute, join, resolve } from "node:path"
+import { type FileHandle, link, lstat, mkdir, open, readFile, readlink, rename, rm } from "node:fs/promises"
+import { randomBytes } from "node:crypto"
+import { basename, dirname, isAbsolute, join, resolve } from "node:path"
 import { GONE, troubleOf } from "./FileTrouble.ts"
 
 /** The file is not read. Reason `foreign`: another user could have written the file. */
 export class OwnFileRefused extends Schema.TaggedError<OwnFileRefused>()("OwnFileRefused", {
-  reason: Schema.Literals(["missing", "unreadable", "noFile", "tooLarge", "foreign"]),
+  reason: Schema.Literals(["missing", "unreadable", "noFile", "tooLarge", "foreign", "changed"]),
   /** The problem, without the file's path, such as `is not a file`. */
   message: Schema.String,
   /** The remedy; empty if the remedy depends on what the file is for. */
@@ -168,3 +170,64 @@ export const readText = (path: string, most: number): Effect.Effect<string, OwnF
 const MAX_SECRET = 64 * 1024
 
 export const readSecret = (path: string) => readText(path, MAX_SECRET)
+
+const changed = refused("changed", "has changed since it was shown")
+
+/** Writes the text into a new file beside `place`, then calls `put` with the new file's path. */
+const beside = async (place: string, text: string, mode: number, put: (part: string) => Promise<void>) => {
+  const part = `${place}.${randomBytes(6).toString("hex")}.part`
+  const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants
+  try {
+    const file = await open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
+    try {
+      await file.chmod(mode)
+      await file.writeFile(text)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await put(part)
+  } finally {
+    await rm(part, { force: true })
+  }
+}
+
+const createOwn = async (path: string, text: string, uid: number): Promise<void> => {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const folder = await walk(dirname(path), uid)
+  await checkOwn(await lstat(folder), folder, uid)
+  const place = join(folder, basename(path))
+  await beside(place, text, 0o600, (part) =>
+    link(part, place).catch((error: unknown) => {
+      throw error instanceof Error && "code" in error && error.code === "EEXIST" ? changed : error
+    })
+  )
+}
+
+const replaceOwn = async (path: string, before: string, after: string, uid: number): Promise<void> => {
+  const place = await walk(path, uid)
+  const { mode, uid: owner } = await lstat(place)
+  if (owner !== uid) throw refused("foreign", `belongs to another user (uid ${owner}): it is not written`)
+  await beside(place, after, mode & 0o7777, async (part) => {
+    const now = await readOwn(place, Buffer.byteLength(before), uid).catch((error: unknown) => {
+      throw error instanceof OwnFileRefused && error.reason === "tooLarge" ? changed : error
+    })
+    if (!Buffer.from(before).equals(now)) throw changed
+    await rename(part, place)
+  })
+}
+
+/**
+ * Replaces the text of a file of this user. `before`: the text that the file must still have; undefined: the file is
+ * created, with its folder, and must not exist. Fails with the reason `changed` if that is not so.
+ */
+export const replaceText = (
+  path: string,
+  before: string | undefined,
+  after: string,
+  uid: number = process.getuid?.() ?? 0
+): Effect.Effect<void, OwnFileRefused> =>
+  Effect.tryPromise({
+    try: () => (before === undefined ? createOwn(path, after, uid) : replaceOwn(path, before, after, uid)),
+    catch: (error) => (error instanceof OwnFileRefused ? error : refused("unreadable", troubleOf(error)))
+  }).pipe(Effect.uninterruptible)

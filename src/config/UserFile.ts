@@ -18,6 +18,8 @@ export interface Place {
 export interface Look {
   /** The user's config that is in force. */
   readonly config: UserConfig
+  /** The text of this config. */
+  readonly inForce: string
   /** The text of the file; undefined if the file cannot be used. */
   readonly text: string | undefined
   readonly trouble: ConfigError | undefined
@@ -29,12 +31,16 @@ const placeOf = ({ state }: Place): string => join(state, "configs", "user.jsonc
 const look = Effect.fnUntraced(function* (place: Place) {
   const files = yield* FileSystem.FileSystem
   const read = yield* Effect.result(readUser(place.userConfig))
-  if (read._tag === "Success") return { ...read.success, trouble: undefined } satisfies Look
-  const before = files.readFileString(placeOf(place)).pipe(Effect.flatMap((text) => parseUser(text, place.userConfig)))
+  if (read._tag === "Success") return { ...read.success, inForce: read.success.text, trouble: undefined } satisfies Look
+  const before = files
+    .readFileString(placeOf(place))
+    .pipe(
+      Effect.flatMap((inForce) => Effect.map(parseUser(inForce, place.userConfig), (config) => ({ config, inForce })))
+    )
   const remedy = `Fix ${place.userConfig}, then start it again: agentd start`
   const { message, path, problems, reason } = read.failure
-  const config = yield* Effect.mapError(before, () => new ConfigError({ path, reason, problems, message, remedy }))
-  return { config, text: undefined, trouble: read.failure } satisfies Look
+  const found = yield* Effect.mapError(before, () => new ConfigError({ path, reason, problems, message, remedy }))
+  return { ...found, text: undefined, trouble: read.failure } satisfies Look
 })
 
 export const inForce = (place: Place) => Effect.map(look(place), ({ config }) => config)

@@ -3,6 +3,7 @@
  * by several features.
  */
 import { Option, Schema, SchemaGetter } from "effect"
+import { ANSWER_SCOPES } from "../approvals/AnswerScope.ts"
 import { Command, Offer } from "../runs/AgentOptions.ts"
 import { Question } from "../runs/Question.ts"
 import { Consequence } from "../config/ConfigChange.ts"
@@ -35,6 +36,8 @@ export const ProjectInfo = Schema.Struct({
    * all. Each warning gives the reason.
    */
   unmetered: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Calls that no rule sees, of each agent for whose calls a rule denies or asks: a sentence each. */
+  unseen: Schema.optionalKey(Schema.Array(Schema.String)),
   /**
    * Set if no user has approved the config file's current content. `hash`: hash of this content. `since`: in ms since
    * the epoch. The last approved content is in force.
@@ -305,6 +308,34 @@ export const CallInfo = Schema.Struct({
 })
 export type CallInfo = typeof CallInfo.Type
 
+const AskedPart = Schema.Struct({
+  text: Schema.String,
+  verdict: Schema.Literals(["run", "ask", "deny"]),
+  reason: Schema.String,
+  /** The rule that decided about the part, with its file and line. */
+  rule: Schema.optionalKey(Schema.String)
+})
+
+export const RuleOffer = Schema.Struct({
+  /** The offer as a person chooses it: "`npm test` here". */
+  words: Schema.String,
+  /** The rules that an answer with this offer adds, such as `npm test **`. */
+  rules: Schema.Array(Schema.String)
+})
+
+/** The changes that an approval with an offer would make. */
+export const AnswerPreview = Schema.Struct({
+  /** Hash of the call, the scope, the offer and the file as it is now. The approval must name it. */
+  hash: Schema.String,
+  scope: Schema.Literals(ANSWER_SCOPES),
+  offer: RuleOffer,
+  /** The file that the approval would change; null: the rules are kept in the state of the run. */
+  file: Schema.NullOr(Schema.String),
+  /** The change of the file, in the form of `ConfigChangeInfo.diff`. */
+  diff: Schema.Array(Schema.String)
+})
+export type AnswerPreview = typeof AnswerPreview.Type
+
 /** A call that waits for the user, with its whole input: an agent's tool call, or a session's permission request. */
 export const AskedCall = Schema.Struct({
   /** Id of the call or request; the command `approve` accepts it. */
@@ -326,7 +357,18 @@ export const AskedCall = Schema.Struct({
   /** When the call began to wait for the user, in ms since the epoch. */
   since: Schema.Finite,
   /** When the call stops waiting for the user, in ms since the epoch; null: unknown. */
-  until: Schema.NullOr(Schema.Finite)
+  until: Schema.NullOr(Schema.Finite),
+  /** Parts of the call, each with its own decision: `ask` marks the parts that lack leave. Undefined: no parts known. */
+  parts: Schema.optionalKey(Schema.Array(AskedPart)),
+  /**
+   * Rules that would have allowed the call, narrowest first. An approval can keep one of them. Undefined: only this call
+   * can be approved.
+   */
+  offers: Schema.optionalKey(Schema.Array(RuleOffer)),
+  /** The scopes in which an offer can be kept now. */
+  scopes: Schema.optionalKey(Schema.Array(Schema.Literals(ANSWER_SCOPES))),
+  /** Why an offer cannot be kept in the other scopes; undefined: it can. */
+  onlyHere: Schema.optionalKey(Schema.String)
 })
 export type AskedCall = typeof AskedCall.Type
 

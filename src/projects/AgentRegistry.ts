@@ -11,7 +11,10 @@ import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.t
 import { Backends } from "../runs/Backends.ts"
 import { type AgentConfig, backendAt } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
+import type { Rule } from "../approvals/Rule.ts"
+import { type KeptRule, rulesOf } from "../config/RulesInForce.ts"
 import type { AgentReport } from "../domain/AgentPort.ts"
+import { UserApprovals } from "../domain/UserApprovals.ts"
 import * as Prices from "../domain/Prices.ts"
 import * as Ids from "../domain/Ids.ts"
 import { type Caller, type CommandRefused, type Done, refuse, type SpawnRequest } from "../domain/Messages.ts"
@@ -44,6 +47,8 @@ export interface Belongs {
   readonly services: Context.Context<Services>
   readonly record: ProjectRecord
   readonly file: () => ConfigFile.Project
+  /** The rules of the file. */
+  readonly rules: () => ReadonlyArray<KeptRule>
   readonly life: ConversationActor
   /** Why the conversation accepts no new agents; undefined if it accepts them. */
   readonly refusal: () => CommandRefused | undefined
@@ -63,6 +68,8 @@ const THE_FILE = "the project's file"
 interface Member {
   readonly agentScope: AgentScope
   readonly scope: Scope.Closeable
+  /** The rules for its calls that are in force. */
+  readonly rules: () => ReadonlyArray<Rule>
 }
 
 type Moved = Effect.Effect<void, CommandRefused | StorageError>
@@ -221,6 +228,7 @@ export class AgentRegistry {
           return mail === undefined ? undefined : Duration.toMillis(mail.outageAfter)
         }),
         config: settings,
+        rules: this.rulesOf(agent, yield* UserApprovals),
         backend: (index) => Effect.suspend(() => backends.make(backendAt(settings(), index))),
         priceOf: (model) => Prices.priceOf(model, this.of.file().prices, prices),
         place: this.filing(Effect.suspend(() => WorkingFolder.prepare(this.workplace(agent, settings())))),
@@ -246,7 +254,7 @@ export class AgentRegistry {
       }
       yield* Scope.provide(allowances.join(spender), scope)
       yield* this.of.supervisor.add(agentScope.child)
-      this.members.set(agent, { agentScope, scope })
+      this.members.set(agent, { agentScope, scope, rules: setting.rules })
       yield* this.startDue(agent, config, agentScope, record)
     },
     (adopted) => Effect.provide(adopted, this.of.services)
@@ -269,6 +277,29 @@ export class AgentRegistry {
       ? Effect.void
       : Effect.asVoid(agentScope.stop({ by: ProjectStop.authorOf(by), config: null }))
   }
+
+  /** The agent, and the agents above a sub-agent up to the one in the file, whose settings it has. */
+  private lineOf(agent: string): ReadonlyArray<string> {
+    const parent = Object.hasOwn(this.of.file().agents, agent) ? undefined : this.subAgentTree.parentOf(agent)
+    return parent === undefined ? [agent] : [agent, ...this.lineOf(parent)]
+  }
+
+  /** The rules for an agent's calls. Those for the agents above a sub-agent hold for it, too. */
+  private rulesOf(agent: string, user: (typeof UserApprovals)["Service"]): () => ReadonlyArray<Rule> {
+    let known: { readonly of: ReadonlyArray<unknown>; readonly rules: ReadonlyArray<Rule> } | undefined
+    return () => {
+      const of = [this.of.rules(), user.rules()] as const
+      if (known === undefined || known.of.some((one, index) => one !== of[index])) {
+        known = { of, rules: rulesOf({ agent: this.lineOf(agent), root: this.of.file().root }, of.flat()) }
+      }
+      return known.rules
+    }
+  }
+
+  /** Runs the waiting calls of all agents that rules allow now. */
+  readonly weigh = Effect.suspend(() =>
+    Effect.forEach([...this.members.values()], ({ agentScope }) => agentScope.weigh, { discard: true })
+  )
 
   /** Stops all running agents, including an agent that is being added. Returns their names. */
   halt(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {

@@ -17,7 +17,9 @@ import { SpendingLimits } from "../domain/SpendingLimits.ts"
 import * as Budget from "../agents/machines/Budget.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import * as Prices from "../domain/Prices.ts"
+import * as RulesInForce from "../config/RulesInForce.ts"
 import * as Fallback from "../config/Fallback.ts"
+import { unseenBy } from "../agents/run/Unseen.ts"
 import * as UsageTiming from "../agents/run/UsageTiming.ts"
 import * as ProjectStop from "../agents/machines/ProjectStop.ts"
 import { projectKinds } from "../domain/ProjectKinds.ts"
@@ -42,6 +44,8 @@ export class Project {
   readonly path: string
   name: string
   config: ConfigFile.Project
+  /** The rules of the config in force. */
+  private kept: ReadonlyArray<RulesInForce.KeptRule>
   problems: ReadonlyArray<string> = []
   readonly registry: AgentRegistry
   readonly record: ProjectRecord
@@ -61,10 +65,11 @@ export class Project {
   private constructor(
     services: Context.Context<Services>,
     record: ProjectRecord,
-    config: ConfigFile.Project,
+    seen: ConfigTrust.Seen,
     scope: Scope.Closeable,
     taken: Project["taken"]
   ) {
+    const { config } = seen
     this.taken = taken
     this.services = services
     this.record = record
@@ -72,6 +77,7 @@ export class Project {
     this.path = record.config
     this.name = config.name
     this.config = config
+    this.kept = RulesInForce.ofProject(seen)
     this.scope = scope
     this.supervisor = DynamicSupervisor.make({ name: record.conversation, strategy: "rest_for_one", ...SUPERVISION })
     this.agents = DynamicSupervisor.make({ name: "agents", strategy: "one_for_one", ...SUPERVISION })
@@ -95,6 +101,7 @@ export class Project {
       services,
       record,
       file: () => this.config,
+      rules: () => this.kept,
       life: this.life,
       refusal: () => this.refusal,
       supervisor: this.agents,
@@ -108,10 +115,10 @@ export class Project {
    */
   static readonly make = (
     record: ProjectRecord,
-    config: ConfigFile.Project,
+    seen: ConfigTrust.Seen,
     scope: Scope.Closeable,
     taken: Project["taken"]
-  ) => Effect.map(Effect.context<Services>(), (services) => new Project(services, record, config, scope, taken))
+  ) => Effect.map(Effect.context<Services>(), (services) => new Project(services, record, seen, scope, taken))
 
   get members(): AgentRegistry["members"] {
     return this.registry.members
@@ -126,6 +133,7 @@ export class Project {
       problems: this.problems,
       ...(this.record.stopped === null ? {} : { stopped: this.record.stopped }),
       ...this.unmetered,
+      ...this.unseen,
       ...ConfigTrust.waiting(this.record.trust)
     }
   }
@@ -154,6 +162,13 @@ export class Project {
   private get unmetered(): { readonly unmetered?: ReadonlyArray<string> } {
     const all = [...this.members].flatMap(([agent, { agentScope }]) => this.gapsOf(agent, agentScope.config()))
     return all.length === 0 ? {} : { unmetered: all }
+  }
+
+  private get unseen(): { readonly unseen?: ReadonlyArray<string> } {
+    const all = [...this.members].flatMap(([agent, { agentScope, rules }]) =>
+      unseenBy(agentScope.config(), rules()).map((sentence) => `${agent}: ${sentence}`)
+    )
+    return all.length === 0 ? {} : { unseen: all }
   }
 
   get state() {
@@ -267,7 +282,9 @@ export class Project {
    * Reads the config file again, one reader at a time. Untrusted text changes only `waits`, and invalid text only
    * `problems`. Fails if the caller trusts text that the file no longer contains.
    */
-  readonly reload = Effect.fnUntraced(
+  readonly reload = (agreed: ConfigTrust.Agreed, by: string) => this.reading.withPermit(this.reread(agreed, by))
+
+  private readonly reread = Effect.fnUntraced(
     { self: this },
     function* (this: Project, agreed: ConfigTrust.Agreed, by: string) {
       if (this.registry.subAgentTree.isClosing) return
@@ -284,9 +301,43 @@ export class Project {
       // also if the file is unchanged, because an earlier attempt may have failed halfway
       yield* this.settle
       if (isHeld) return yield* ConfigTrust.changedSince(this.record)
-    },
-    (effect) => this.reading.withPermit(effect)
+    }
   )
+
+  /**
+   * Puts a text into force that a user has just agreed to. `write` writes it into the file; no other reader sees the
+   * file before it is in force. The result is the one of `write`, and nothing is put into force if the file still has
+   * another text.
+   */
+  readonly rewritten = <A, E, R>(text: string, by: string, write: Effect.Effect<A, E, R>) =>
+    this.reading.withPermit(
+      Effect.gen({ self: this }, function* () {
+        const result = yield* Effect.result(write)
+        const hash = ConfigTrust.hashOf(this.path, text)
+        const seen = yield* Effect.result(Effect.provide(ConfigTrust.look(this.path), this.services))
+        if (seen._tag === "Success" && seen.success.hash === hash)
+          yield* this.reread({ hash }, by).pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+        return yield* Effect.fromResult(result)
+      })
+    )
+
+  /** True if exactly this text of the file is in force. */
+  trusts(text: string): boolean {
+    return ConfigTrust.hashOf(this.path, text) === this.record.trust.hash
+  }
+
+  /** Why the file is not the config in force; undefined if it is. */
+  get unsettled(): Effect.Effect<string | undefined> {
+    return Effect.provide(ConfigTrust.look(this.path), this.services).pipe(
+      Effect.match({
+        onFailure: () => `${this.path} has problems, and an older version of it is in force`,
+        onSuccess: ({ config, hash }) =>
+          hash === this.record.trust.hash || this.says(config)
+            ? undefined
+            : `${this.path} has a change that nobody has agreed to: agentd trust ${this.name}`
+      })
+    )
+  }
 
   private readonly weigh = Effect.fnUntraced(
     { self: this },
@@ -329,9 +380,11 @@ export class Project {
       yield* Effect.provide(ConfigTrust.drop(before), this.services)
       if (!isNew) return
       this.config = config
+      this.kept = RulesInForce.ofProject(seen)
       this.name = config.name
       this.record.name = config.name
       yield* this.registry.look
+      yield* this.registry.weigh
       yield* this.life.enforce
       yield* Context.get(this.services, Bus).configured(this.news)
     },

@@ -11,7 +11,6 @@
 import { Context, Deferred, Effect, Exit, Scope, Semaphore } from "effect"
 import { isAbsolute } from "node:path"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
-import * as ConfigFile from "../config/ConfigFile.ts"
 import * as LogEvent from "../domain/LogEvent.ts"
 import type { Address, AgentSession } from "../domain/AgentPort.ts"
 import { backendAt } from "../config/AgentConfig.ts"
@@ -121,10 +120,10 @@ export class Projects {
   /** Starts the project's conversation and agents, and watches its file. */
   private readonly open = Effect.fnUntraced(
     { self: this },
-    function* (this: Projects, record: ProjectRecord, config: ConfigFile.Project) {
+    function* (this: Projects, record: ProjectRecord, seen: ConfigTrust.Seen) {
       const scope = yield* Scope.fork(this.scope)
       const project = yield* Effect.provide(
-        Project.make(record, config, scope, (name, before) => this.taken(record.config, name, before)),
+        Project.make(record, seen, scope, (name, before) => this.taken(record.config, name, before)),
         this.services
       )
       yield* this.supervisor.add(project.supervisor.child)
@@ -238,7 +237,7 @@ export class Projects {
         },
         ConfigTrust.trusted(conversation, seen, caller.by, how)
       ])
-      return yield* this.open(record, seen.config)
+      return yield* this.open(record, seen)
     }
   )
 
@@ -303,12 +302,12 @@ export class Projects {
       const seen = yield* this.inForce(path, trust.hash)
       if (seen === undefined) return yield* untrusted(record)
       yield* Effect.provide(Secrets.register(seen.config), this.services)
-      return seen.config
+      return seen
     }
     const seen = yield* this.look(path)
     yield* this.ready(seen)
     yield* this.append(record, [ConfigTrust.trusted(conversation, seen, "agentd", "first")])
-    return seen.config
+    return seen
   })
 
   /** Opens a lost project as soon as its config exists again, unless another command has changed the project. */
@@ -317,9 +316,9 @@ export class Projects {
     const isWaiting = () => this.others.get(conversation) === lost && !this.endings.has(conversation)
     return this.recovered(lost.record).pipe(
       Effect.retry({ schedule: Backoff.waits(READ_AGAIN), while: isWaiting }),
-      Effect.flatMap((file) =>
+      Effect.flatMap((seen) =>
         this.lock.withPermit(
-          Effect.suspend(() => (isWaiting() ? Effect.asVoid(this.open(lost.record, file)) : Effect.void))
+          Effect.suspend(() => (isWaiting() ? Effect.asVoid(this.open(lost.record, seen)) : Effect.void))
         )
       ),
       Effect.tapCause((cause) => Effect.logWarning(`${name} could not be opened`, cause))

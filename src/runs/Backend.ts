@@ -266,6 +266,11 @@ export interface RunSpec {
    * default applies.
    */
   readonly approvals?: "read_only" | "auto" | "full_access"
+  /**
+   * True if a rule denies or asks, so that the agent must ask about every call, if it has such a mode and its config
+   * names no other.
+   */
+  readonly asksAll?: boolean
   /** Resource limits of the run. If omitted, the run is unlimited. */
   readonly limits?: LimitsConfig | undefined
   /** How long a tool call may run, for agents whose calls agentd itself performs. */

@@ -26,6 +26,7 @@ export type Named =
   | "fold"
   | "approve"
   | "deny"
+  | "longer"
   | "send"
   | "new"
   | "interrupt"
@@ -48,6 +49,7 @@ const MAP: { readonly [key: string]: Named } = {
   f: "fold",
   a: "approve",
   d: "deny",
+  l: "longer",
   s: "send",
   n: "new",
   i: "interrupt",
@@ -75,6 +77,7 @@ export const HELP: ReadonlyArray<readonly [title: string, keys: ReadonlyArray<re
       "Act",
       [
         ["a", "open the call; again: approve it once"],
+        ["l", "approve for longer than once"],
         ["d", "deny, with a reason"],
         ["1 9", "choose an answer"],
         ["s", "send a message"],

@@ -67,6 +67,22 @@ export const useWhole = (shown: string | undefined): Read => {
   return { box, isWhole: shown !== undefined && whole === shown, goOn }
 }
 
+/**
+ * Time in ms after a call appears during which a key or click is ignored, because it was meant for the previous call.
+ */
+const SETTLE = 350
+
+/**
+ * Returns a function that tells whether a key or click counts: only if `shown` was rendered more than `SETTLE` ms ago.
+ */
+export const useSettled = (shown: unknown) => {
+  const since = useRef(Infinity)
+  useLayoutEffect(() => {
+    since.current = shown === undefined ? Infinity : performance.now()
+  }, [shown])
+  return () => performance.now() - since.current > SETTLE
+}
+
 export const Approve = ({
   approve,
   children,

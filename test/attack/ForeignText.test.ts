@@ -165,7 +165,8 @@ const VIEWS: ReadonlyArray<readonly [page: string, rest: string]> = [
   ["goals", "new"],
   ["needs", `call/${HOSTILE}`],
   ...WAITING_KINDS.map((kind) => ["needs", `${kind} ${HOSTILE}`] as const),
-  ["changes", ""]
+  ["changes", ""],
+  ["lasting", ""]
 ]
 
 /** Texts that are drawn at a place, text by text. */
@@ -173,10 +174,15 @@ const drawn = async ([at, rest]: readonly [page: string, rest: string]) => {
   const { render, h } = await import("preact")
   const { PageFrame } = await page<{ readonly PageFrame: () => never }>("PageFrame.tsx")
   const { Changes } = await page<{ readonly Changes: (props: Fields) => never }>("Changes.tsx")
+  const { Lasting } = await page<{ readonly Lasting: (props: Fields) => never }>("pages/Lasting.tsx")
   const { place } = await page<{ readonly place: { value: Value } }>("Router.ts")
   place.value = { page: at, rest, query: new URLSearchParams("rune=3") }
   const root = FakePage.root()
-  render(at === "changes" ? h(Changes, { name: HOSTILE, when: turn }) : h(PageFrame, {}), root as never)
+  const parts: { readonly [view: string]: () => unknown } = {
+    changes: () => h(Changes, { name: HOSTILE, when: turn }),
+    lasting: () => h(Lasting, { asked: answerOf("Asked", turn), next: () => {}, cancel: () => {} })
+  }
+  render((parts[at]?.() ?? h(PageFrame, {})) as never, root as never)
   await settled()
   const all = FakePage.shown(root)
   render(null, root as never)

@@ -17,6 +17,7 @@ const PAYLOADS = (config: string): Record<string, object> => ({
   Register: { config },
   ConfigKeep: { name: "none" },
   Answer: { name: "none", decision: "allow", reason: "", hash: "0".repeat(16) },
+  AnswerPreview: { name: "none", lasting: { scope: "run", offer: 1 } },
   Erase: { eventId: 1_000_000_000 },
   GoalApprove: { name: "g77", hash: "0".repeat(16) },
   GoalReject: { name: "g77", reason: "no" },

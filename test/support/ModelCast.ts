@@ -31,7 +31,7 @@ const isCall = (step: Step): boolean =>
 const callOf = (step: Step, id: string) => {
   if ("mcp" in step) return { id, name: `agentd__${step.mcp[0]}`, arguments: JSON.stringify(step.mcp[1]) }
   if ("tool" in step) return { id, name: step.tool[0], arguments: JSON.stringify(step.tool[1]) }
-  const command = "ask" in step ? step.ask : "run" in step ? step.run : "sleep 300"
+  const command = "ask" in step ? step.ask : "run" in step ? step.run : "sh -c 'sleep 300' stuck"
   return { id, name: "shell", arguments: JSON.stringify({ command }) }
 }
 

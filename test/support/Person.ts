@@ -18,7 +18,7 @@ export const person = Effect.fnUntraced(function* (shop: Stage.Project, die: Dic
     const steps: ReadonlyArray<Step> = [
       [{ say: text }],
       [{ sleep: 50 + die(150) }, { say: text }],
-      [{ ask: "true" }, { sleep: die(100) }, { say: text }],
+      [{ ask: "touch asked" }, { sleep: die(100) }, { say: text }],
       [{ stuck: true as const }, { say: text }]
     ][die(4)]!
     const how = (["queue", "queue", "steer", "urgent"] as const)[die(4)]!

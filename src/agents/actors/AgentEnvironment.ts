@@ -1,6 +1,7 @@
 /** AgentEnvironment: one agent's conversation, config and working folder, and the services that receive its reports. */
 import { Context, type Effect } from "effect"
 import type { Backend, RunSpec } from "../../runs/Backend.ts"
+import type { Rule } from "../../approvals/Rule.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
 import type { AgentReport } from "../../domain/AgentPort.ts"
 import type { Price } from "../../domain/Prices.ts"
@@ -25,6 +26,8 @@ export class AgentEnvironment extends Context.Service<
     readonly queued: () => boolean
     /** The agent's current config, so after a reload the new config. */
     readonly config: () => AgentConfig
+    /** The rules for the agent's calls in the configs that are in force. */
+    readonly rules: () => ReadonlyArray<Rule>
     /** Returns the backend with this index: 0 is the agent's own, the others are its fallbacks. */
     readonly backend: (index: number) => Effect.Effect<Backend>
     /** Price of a model; undefined if it has none. */

@@ -10,6 +10,7 @@ import { Clock, Duration, Effect, Semaphore } from "effect"
 import * as ActorSystem from "../../core/event-actor/ActorSystem.ts"
 import type { ActorHandle, AskError } from "../../core/event-actor/ActorHandle.ts"
 import { CommitScope } from "../../core/event-actor/CommitScope.ts"
+import type { RuleSubject } from "../../approvals/Rule.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
 import type { AgentMessage, Fate, Member as AgentMember } from "../../domain/AgentPort.ts"
 import * as Ids from "../../domain/Ids.ts"
@@ -22,7 +23,6 @@ import {
   type Done,
   refusedBy
 } from "../../domain/Messages.ts"
-import * as CallHash from "../../domain/CallHash.ts"
 import { EventLog, StorageError } from "../../core/event-log/EventLog.ts"
 import { Redact } from "../../core/event-log/Redact.ts"
 import type { RuneDraft } from "../../core/event-log/Rune.ts"
@@ -47,7 +47,7 @@ import {
   type WorkerState
 } from "../machines/AgentStates.ts"
 import * as Budget from "../machines/Budget.ts"
-import { type Answer, askedCall, callRow, tooLate } from "../machines/CallRow.ts"
+import { type Answer, callRow } from "../machines/CallRow.ts"
 import type { AgentControl } from "./ConversationPort.ts"
 import { sizeOf } from "../run/LogExcerpt.ts"
 import type { InboxMessage, VoiceOf } from "./AgentVoice.ts"
@@ -58,12 +58,12 @@ import * as Interrupting from "./Interrupting.ts"
 import { LiveRun } from "../run/LiveRun.ts"
 import { isDue, spacingOf } from "./NextTurn.ts"
 import { MAX_PROMPT_BYTES } from "../prompt/Prompt.ts"
-import { inputOf, RunEvents } from "../run/RunEvents.ts"
+import * as WaitingCalls from "../run/WaitingCalls.ts"
+import { RunEvents } from "../run/RunEvents.ts"
 import * as CurrentRun from "./CurrentRun.ts"
 import * as RunSupervisor from "../run/RunSupervisor.ts"
 import * as ToolCalls from "./ToolCalls.ts"
 import * as ToolsState from "../machines/ToolsState.ts"
-import { hashOfInput } from "../run/WaitingInputs.ts"
 import * as TurnActor from "./TurnActor.ts"
 import * as TurnMachine from "../machines/TurnMachine.ts"
 import * as WorkerActor from "./WorkerActor.ts"
@@ -547,21 +547,12 @@ export class AgentScope {
 
   /** A call that waits for the user's approval or answer, with its complete input. */
   asked(callId: string): AskedCall | CommandRefused {
-    const { conversation, project, waiting } = this.setting
-    const { ended, open } = this.actors.tools.state
-    const call = ToolsState.get(open, callId)
-    if (call === undefined || !ToolsState.waits(call)) {
-      const became = ended.find(([id]) => id === callId)?.[1]
-      return tooLate(callId, became, call)
-    }
-    // for a live run: a call can ask for approval before its input is stored
-    const told = inputOf(this.setting, this.live, callId)
-    const hash = told === undefined ? undefined : hashOfInput(told)
-    const whole = waiting.get(callId) ?? (told === undefined || hash === undefined ? undefined : { ...told, hash })
-    if (whole === undefined)
-      return new CommandRefused({ code: "conflict", ...CallHash.refusalOf(callId, undefined, undefined)! })
-    const of = { agent: this.name, conversation, project: project() }
-    return askedCall(of, call, call.snapshot, whole, waiting.shown(whole))
+    return WaitingCalls.asked(this.setting, this.live, this.actors.tools.state, callId)
+  }
+
+  /** The rules of each offer for a waiting call, in the order of `asked`. */
+  offered(callId: string): ReadonlyArray<ReadonlyArray<RuleSubject>> {
+    return WaitingCalls.offered(this.setting, this.live, this.actors.tools.state, callId)
   }
 
   /** Whether this agent made the call (open or recently finished). */
@@ -586,6 +577,9 @@ export class AgentScope {
       return done
     })
   }
+
+  /** Runs the waiting calls that rules allow now. */
+  readonly weigh = Effect.suspend(() => this.actors.tools.tell({ _tag: "Weigh" }))
 
   /** The agent that calls agentd from this run; undefined if the run is not the agent's live run. */
   voice(runId: string): VoiceOf | undefined {

@@ -1,20 +1,20 @@
 /**
- * Approval: decides whether a tool call waits for the user's approval. Pure.
+ * Approval: decides whether a tool call runs, waits for the user, or is denied. The one place for all backends. Pure.
  *
- * `always` and `never` override the agent's mode, and `always` overrides `never`. A tool has side effects unless it is
- * known to have none. A tool name alone does not prove that the tool is agentd's own.
+ * Rules, the mode and the effects of the call decide (see Decision). Besides, a call that no sandbox confines and a call
+ * that asks the user a question wait for the user, and a tool of agentd itself needs no leave. A tool has side effects
+ * unless it is known to have none. A tool name alone does not prove that the tool is agentd's own.
  */
 import { createHash } from "node:crypto"
-import type { ApprovalPolicy } from "../../config/AgentConfig.ts"
+import { resolve } from "node:path"
+import { restricts, type Rule } from "../../approvals/Rule.ts"
+import * as Rules from "../../approvals/Decision.ts"
+import type { AgentConfig } from "../../config/AgentConfig.ts"
+import { type ReportedCall, subjectOf } from "../run/CallSubject.ts"
 
-export type Verdict =
-  | { readonly _tag: "Ask"; readonly reason: string }
-  | { readonly _tag: "Run"; readonly reason: string }
-  | { readonly _tag: "Deny"; readonly reason: string }
-
-export interface Call {
-  readonly tool: string
-  readonly readOnly: boolean
+export interface Call extends ReportedCall {
+  /** Absolute path of the agent's work tree. */
+  readonly folder: string
   /** True for a tool of agentd itself. The agent's setting `may` limits the use of these tools. */
   readonly voice?: boolean
   /** True if no sandbox confines the call. */
@@ -23,42 +23,32 @@ export interface Call {
   readonly asksToChoose?: boolean
 }
 
-/** The approval mode for the agent's CLI. In every mode, the CLI must ask before it uses a tool in `always`. */
-export const toldMode = ({ always, mode }: ApprovalPolicy): ApprovalPolicy["mode"] =>
-  mode === "full_access" && always.length > 0 ? "auto" : mode
+/** The approval mode for the agent's CLI. In every mode, the CLI must ask about calls that a rule denies or asks about. */
+export const toldMode = (mode: AgentConfig["approvals"]["mode"], rules: ReadonlyArray<Rule>): typeof mode =>
+  mode === "full_access" && restricts(rules) ? "auto" : mode
 
-/**
- * Matches a pattern such as `mcp__shop__*`, in which `*` matches any text. Takes linear time, because it uses no
- * regular expression.
- */
-const matches = (pattern: string, name: string): boolean => {
-  const [head = "", ...parts] = pattern.split("*")
-  if (parts.length === 0) return head === name
-  const last = parts.pop()!
-  if (!name.startsWith(head) || name.length < head.length + last.length || !name.endsWith(last)) return false
-  let at = head.length
-  for (const part of parts) {
-    const found = name.indexOf(part, at)
-    if (found === -1) return false
-    at = found + part.length
-  }
-  return at <= name.length - last.length
-}
+/** True if a sandbox without a network holds every run of each backend: without the sandbox, there is no run. */
+export const isConfined = ({ backend, fallback }: Pick<AgentConfig, "backend" | "fallback">): boolean =>
+  [backend, ...fallback].every((one) => "network" in one && one.sandbox === "required" && !one.network)
 
-const names = (patterns: ReadonlyArray<string>, tool: string): boolean =>
-  patterns.some((pattern) => matches(pattern, tool))
-
-export const decide = (policy: ApprovalPolicy, { asksAlways, asksToChoose, readOnly, tool, voice }: Call): Verdict => {
-  if (asksAlways === true) return { _tag: "Ask", reason: `no sandbox confines ${tool} to its workspace` }
-  if (names(policy.always, tool)) return { _tag: "Ask", reason: `approvals.always names ${tool}` }
-  if (names(policy.never, tool)) return { _tag: "Run", reason: `approvals.never names ${tool}` }
-  if (asksToChoose === true) return { _tag: "Ask", reason: "the call asks a question" }
-  if (voice === true) return { _tag: "Run", reason: "it is a tool of agentd, and the agent may use it" }
-  if (policy.mode === "full_access") return { _tag: "Run", reason: "the agent has full access" }
-  if (readOnly) return { _tag: "Run", reason: `${tool} has no side effects` }
-  return policy.mode === "auto"
-    ? { _tag: "Ask", reason: `${tool} may have side effects` }
-    : { _tag: "Deny", reason: `${tool} may have side effects, and the agent may only read (approvals.mode read_only)` }
+export const decide = (
+  config: Pick<AgentConfig, "approvals" | "backend" | "fallback">,
+  rules: ReadonlyArray<Rule>,
+  call: Call
+): Rules.Decision => {
+  const { asksAlways, asksToChoose, folder, tool, voice } = call
+  const { inside, mode } = config.approvals
+  const setting = { mode, rules, inside, confined: isConfined(config), root: folder }
+  const start = "cwd" in config.backend ? resolve(folder, config.backend.cwd ?? ".") : folder
+  const decision = Rules.decide(subjectOf(call, folder, start), setting)
+  const { rule, verdict } = decision
+  const ask = (reason: string): Rules.Decision => ({ verdict: "ask", reason, parts: decision.parts, offers: [] })
+  if (verdict === "deny" && (rule !== undefined || mode !== "read_only")) return decision
+  if (asksAlways === true) return ask(`no sandbox confines ${tool} to its workspace`)
+  if (rule !== undefined && (verdict === "ask" || "tool" in rule.subject)) return decision
+  if (asksToChoose === true) return ask("the call asks a question")
+  if (voice === true) return { ...decision, verdict: "run", reason: "it is a tool of agentd, and the agent may use it" }
+  return decision
 }
 
 /** Hash of a call. Equal calls in the same folder have equal hashes, so a late answer applies to the repeated call. */

@@ -30,7 +30,8 @@ import type { Ending, ToolsMessage } from "../machines/AgentMessages.ts"
 import { AgentEnvironment } from "./AgentEnvironment.ts"
 import { isActive, Siblings, toolName } from "../machines/AgentStates.ts"
 
-import { answersOf, tooLate } from "../machines/CallRow.ts"
+import { answersOf, runOver, tooLate } from "../machines/CallRow.ts"
+import { decisionOf } from "../run/WaitingCalls.ts"
 import { verdictOf } from "../run/RunEvents.ts"
 import { isAwaited, CurrentRun, whenAdopted } from "./CurrentRun.ts"
 import * as ToolMachine from "../machines/ToolMachine.ts"
@@ -45,6 +46,7 @@ import {
   moved,
   openCalls,
   repeated,
+  rulesOf,
   type ToolsState,
   unborn,
   waits
@@ -83,6 +85,8 @@ const OVER = "the run that made the call has ended; the outcome of the call is u
 
 const unanswered = ({ arguments: input, snapshot: { data } }: Call): string =>
   `nobody answered within ${span(data.limits.approvalTimeout ?? 0)}: ${named(data.toolName ?? "", input)} expired, and was denied`
+
+const NONE = { verdict: "ask", reason: "", rule: undefined, parts: [] } as const
 
 /** Collects state changes of several calls into one decision. */
 class Moves {
@@ -149,7 +153,7 @@ class Moves {
 export const make = Effect.gen(function* () {
   const setting = yield* AgentEnvironment
   const place = yield* CurrentRun
-  const { agent, config, recoveredTo } = setting
+  const { agent, recoveredTo } = setting
   const { live } = place
 
   /**
@@ -277,13 +281,14 @@ export const make = Effect.gen(function* () {
     const { questions = [], reason } = event
     const granted = get(state.grants, key)
     const tool = snapshot.data.toolName ?? ""
-    const verdict = verdictOf(config().approvals, live, { callId, tool, asked: event })
-    if (granted !== undefined && verdict._tag === "Ask") {
+    const runRules = rulesOf(state, live.origin(callId)?.run.runId)
+    const { reason: ruled, rule, verdict } = verdictOf(setting, live, { callId, tool, asked: event }, runRules)
+    if (granted !== undefined && verdict === "ask") {
       const policyReason = `approved before by ${granted.by}`
       moves.step(callId, { _tag: "auto_approved", callId, policyReason, answers: granted.answers ?? undefined })
       moves.acts.push(allow(moves.call(callId)!))
-    } else if (verdict._tag === "Run") {
-      moves.step(callId, { _tag: "auto_approved", callId, policyReason: verdict.reason })
+    } else if (verdict === "run") {
+      moves.step(callId, { _tag: "auto_approved", callId, policyReason: ruled })
       moves.acts.push(allow(moves.call(callId)!))
     } else {
       // a question from before a restart may still be open: only the new one is kept
@@ -293,9 +298,11 @@ export const make = Effect.gen(function* () {
       }
       const asks = questions.length === 0 ? {} : { questions }
       const named = hash === undefined ? {} : { hash }
-      const policyReason = reason === "" ? verdict.reason : reason
+      // a rule is the reason, whatever the program says
+      const policyReason = reason === "" || rule !== undefined ? ruled : reason
       moves.step(callId, { _tag: "requires_approval", callId, policyReason, ...asks, ...named })
-      if (verdict._tag === "Deny") denied(moves, callId, "approvals.mode", verdict.reason)
+      const byMode = setting.config().approvals.mode === "read_only" ? "approvals.mode" : "agentd"
+      if (verdict === "deny") denied(moves, callId, rule === undefined ? byMode : "rules", ruled)
       else if (hash === undefined) denied(moves, callId, "agentd", TOO_LARGE)
     }
     const now = moves.call(callId)
@@ -322,6 +329,24 @@ export const make = Effect.gen(function* () {
     return true
   }
 
+  /** Runs each waiting call of the live run that rules allow now. No person has looked at these calls. */
+  const weigh = (moves: Moves): void => {
+    for (const call of moves.all.filter(waits)) {
+      const { callId } = call
+      const { parts, reason, rule, verdict } = decisionOf(setting, live, moves.state, call) ?? NONE
+      // only a rule takes a question away from the person who was asked, not a new mode
+      if (verdict !== "run" || [rule, ...parts.map((part) => part.rule)].every((one) => one === undefined)) continue
+      moves.step(callId, { _tag: "approved", callId, approver: "rules", policyReason: reason })
+      moves.acts.push(allow(moves.call(callId)!))
+    }
+  }
+
+  const weighed = (state: ToolsState, context: Context) => {
+    const moves = new Moves(agent, state, context)
+    weigh(moves)
+    return decided(moves, told(moves, new Siblings(agent, context)))
+  }
+
   const answer = (
     state: ToolsState,
     { by, callId, said }: Extract<ToolsMessage, { _tag: "Answer" }>,
@@ -338,16 +363,21 @@ export const make = Effect.gen(function* () {
     const isLeave = said.behavior === "allow" && chosen === undefined
     const unseen = isLeave ? CallHash.refusalOf(callId, said.hash, call.hash) : undefined
     if (unseen !== undefined) return new Refuse(new CommandRefused({ code: "conflict", ...unseen }))
-    const isOver = live.origin(callId) === undefined
+    const origin = live.origin(callId)
+    const isOver = origin === undefined
+    if (isOver && said.lasting?.scope === "run") return new Refuse(runOver(callId))
     if (said.behavior === "deny") {
       const reason = said.reason.trim()
       if (!denied(moves, callId, by, reason || `denied by ${by}`, reason !== "")) return late()
     } else {
       const answers = chosen === undefined ? { hash: call.hash } : { answers: chosen }
-      if (!moves.step(callId, { _tag: "approved", callId, approver: by, ...answers })) return late()
+      const { lasting } = said
+      const run = lasting?.scope === "run" && !isOver ? { run: origin.run.runId } : {}
+      if (!moves.step(callId, { _tag: "approved", callId, approver: by, ...answers, ...lasting, ...run })) return late()
       if (isOver) {
         moves.step(callId, { _tag: "execution_error", callId, status: "unknown", error: OVER, grant: by })
       } else moves.acts.push(allow(moves.call(callId)!))
+      if (lasting?.scope === "run") weigh(moves)
     }
     const reply: Answered = { eventId: context.nextId, tool, answers: chosen, late: isOver }
     return decided(moves, told(moves, new Siblings(agent, context)), reply)
@@ -483,10 +513,8 @@ export const make = Effect.gen(function* () {
         return called(state, message, context)
       case "Asked":
         return asked(state, message, context)
-      case "Paid": {
-        const { toLife } = new Siblings(agent, context)
-        return { runes: [], tells: [tell(toLife, { ...message, _tag: "Used" })] }
-      }
+      case "Paid":
+        return { runes: [], tells: [tell(new Siblings(agent, context).toLife, { ...message, _tag: "Used" })] }
       case "TakenBack":
         return ofCall(state, message.callId, context, (moves, { callId }) =>
           moves.step(callId, { _tag: "withdrawn", callId })
@@ -499,6 +527,8 @@ export const make = Effect.gen(function* () {
         return ofCall(state, message.callId, context, (moves, call) => moves.end(call, message.status, message.output))
       case "Answer":
         return answer(state, message, context)
+      case "Weigh":
+        return weighed(state, context)
       case "Close":
         return close(state, message, context)
       case "Exited":

@@ -25,6 +25,7 @@ import type { ActorHandle } from "../../core/event-actor/ActorHandle.ts"
 import { evolve, evolveBy, notJoined } from "../../core/event-actor/StateMachine.ts"
 import { joined, move } from "../../core/event-actor/StateMachineActor.ts"
 import type { Backend, RunSpec } from "../../runs/Backend.ts"
+import { restricts } from "../../approvals/Rule.ts"
 import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
 import { retired } from "../../config/BackendConfig.ts"
 import { causeOf, type Rune, type RuneRef } from "../../core/event-log/Rune.ts"
@@ -459,7 +460,8 @@ export const make = Effect.gen(function* () {
           resumable(backendAt(config(), index)) && data.sessionId !== null
             ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
             : undefined,
-        approvals: Approval.toldMode(config().approvals),
+        approvals: Approval.toldMode(config().approvals.mode, setting.rules()),
+        asksAll: restricts(setting.rules()),
         limits: config().limits,
         toolTimeout: Duration.min(config().toolTimeout, config().maxToolTimeout),
         mcp: mcp(runId),

@@ -129,6 +129,8 @@ type ToolsNews =
   | { readonly _tag: "Paid"; readonly turnId: string; readonly spent: Spent }
   | { readonly _tag: "Ran"; readonly callId: string }
   | { readonly _tag: "Result"; readonly callId: string; readonly status: ToolMachine.Status; readonly output: unknown }
+  /** Rules were added: runs the waiting calls that the rules now allow. */
+  | { readonly _tag: "Weigh" }
   /** The user's answer to a call. The reply is `{ eventId, tool, answers, late }`. */
   | { readonly _tag: "Answer"; readonly callId: string; readonly said: Answer; readonly by: string }
   /** The run has finished its turn: the open calls end first, then the turn. */

@@ -1,4 +1,7 @@
 /** CallRow: a tool call as users see it, from the stored state of its machine. Pure. */
+import type { AnswerScope } from "../../approvals/AnswerScope.ts"
+import type { Decision } from "../../approvals/Decision.ts"
+import { type RuleSubject, ruleWords, subjectWords } from "../../approvals/Rule.ts"
 import * as CallHash from "../../domain/CallHash.ts"
 import { type AskedCall, type CallInfo, CommandRefused } from "../../domain/Messages.ts"
 import type { Snapshot } from "../../core/event-actor/StateMachine.ts"
@@ -17,6 +20,8 @@ export interface Answer {
   readonly answers?: ReadonlyArray<string> | undefined
   /** Hash of the call as it was shown to the user; required for an approval. */
   readonly hash?: string | undefined
+  /** How far the approval reaches, with the rules that are added for it; undefined: for this call alone. */
+  readonly lasting?: { readonly scope: AnswerScope; readonly rules: ReadonlyArray<RuleSubject> } | undefined
 }
 
 /** Properties of a call that the call's machine does not store. */
@@ -71,7 +76,8 @@ export const askedCall = (
   { hash, questions, reason }: Pick<Shown, "hash" | "questions" | "reason">,
   { at, data }: Snapshot<ToolMachine.State, ToolMachine.Data>,
   whole: WaitingInput,
-  input: string
+  input: string,
+  decided: Pick<AskedCall, "parts" | "offers" | "scopes">
 ): AskedCall | CommandRefused => {
   const { callId, folder, run, tool } = whole
   if (hash !== whole.hash)
@@ -87,7 +93,34 @@ export const askedCall = (
     reason,
     ...(questions.length > 0 ? { questions } : {}),
     since: at,
-    until: data.limits.approvalTimeout === null ? null : at + data.limits.approvalTimeout
+    until: data.limits.approvalTimeout === null ? null : at + data.limits.approvalTimeout,
+    ...decided
+  }
+}
+
+/**
+ * The parts of a waiting call and the rules that could be kept, as users see them. `mask` masks registered secrets. A
+ * call that contains one can only be approved once: no rule may contain a secret, or match the masked text.
+ */
+export const shownDecision = (
+  decision: Decision | undefined,
+  mask: (text: string) => string
+): Pick<AskedCall, "parts" | "offers" | "scopes"> => {
+  const { offers = [], parts = [] } = decision ?? {}
+  const shown = offers.map(({ rules, words }) => ({ words, rules: rules.map(({ subject }) => subjectWords(subject)) }))
+  const isSecret = shown.some(({ rules }) => rules.some((rule) => mask(rule) !== rule))
+  return {
+    ...(parts.length === 0
+      ? {}
+      : {
+          parts: parts.map(({ reason, rule, text, verdict }) => ({
+            text: mask(text),
+            verdict,
+            reason: mask(reason),
+            ...(rule === undefined ? {} : { rule: ruleWords(rule) })
+          }))
+        }),
+    ...(shown.length === 0 || isSecret ? {} : { offers: shown, scopes: ["run"] as const })
   }
 }
 
@@ -119,3 +152,11 @@ export const answersOf = (
   const found = chosen({ id: callId, questions, tool }, answers)
   return found !== undefined && "message" in found ? new CommandRefused({ code: "invalid", ...found }) : found
 }
+
+/** An approval for a run that has ended. */
+export const runOver = (callId: string): CommandRefused =>
+  new CommandRefused({
+    code: "conflict",
+    message: `The run that made call ${callId} has ended: there is nothing for which a rule "for this run" could hold.`,
+    remedy: `Approve only this call, or for longer: agentd approve ${callId}`
+  })

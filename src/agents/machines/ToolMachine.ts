@@ -5,6 +5,7 @@
  * approved. A call ends within its time limit.
  */
 import { Schema } from "effect"
+import { ANSWER_SCOPES } from "../../approvals/AnswerScope.ts"
 import { Question } from "../../runs/Question.ts"
 import { define, illegal, on, stale, to } from "../../core/event-actor/StateMachine.ts"
 
@@ -23,6 +24,18 @@ export type State =
 const callId = Schema.String
 /** The user's answers to the questions of the call. */
 const chosen = Schema.optional(Schema.Array(Schema.String))
+
+/** The subject of a rule, as in `RuleSubject`. */
+const Subject = Schema.Union([
+  Schema.Struct({ command: Schema.String }),
+  Schema.Struct({ write: Schema.String }),
+  Schema.Struct({ read: Schema.String }),
+  Schema.Struct({ url: Schema.String }),
+  Schema.Struct({
+    tool: Schema.String,
+    argument: Schema.optionalKey(Schema.Record(Schema.String, Schema.String))
+  })
+])
 
 export const Event = Schema.Union([
   Schema.TaggedStruct("call_requested", {
@@ -59,7 +72,15 @@ export const Event = Schema.Union([
     callId,
     approver: Schema.String,
     answers: chosen,
-    hash: Schema.optional(Schema.String)
+    hash: Schema.optional(Schema.String),
+    /** How far the approval reaches; undefined: for this call alone. */
+    scope: Schema.optional(Schema.Literals(ANSWER_SCOPES)),
+    /** The rules that the approver added for the scope. */
+    rules: Schema.optional(Schema.Array(Subject)),
+    /** The run for which the rules hold, if the scope is `run`. */
+    run: Schema.optional(Schema.String),
+    /** Set if nobody answered, but rules that were added while the call waited allow it: the decision's reason. */
+    policyReason: Schema.optional(Schema.String)
   }),
   Schema.TaggedStruct("denied", { callId, approver: Schema.String, reason: Schema.String }),
   /** The turn has received the denial as the call's result. */

@@ -5,6 +5,7 @@
 import { HashMap, Option } from "effect"
 import type { Question } from "../../runs/Question.ts"
 import { reader, type Said } from "../../core/event-log/EventKinds.ts"
+import type { Rule, RuleSubject } from "../../approvals/Rule.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
 import { evolve, type Snapshot } from "../../core/event-actor/StateMachine.ts"
 import { toolKinds } from "./AgentKinds.ts"
@@ -76,6 +77,8 @@ export interface ToolsState {
   readonly results: ReadonlyArray<Summary>
   /** Recently ended calls with their outcome, to explain why a late answer is rejected. */
   readonly ended: ReadonlyArray<readonly [callId: string, became: string]>
+  /** The rules that a person has given for one run, the newest that such an answer was given to. It holds for this run only. */
+  readonly allowed?: { readonly run: string; readonly subjects: ReadonlyArray<RuleSubject> }
   /** Late answers, by the key of the call. They arrived after the call's run had ended. */
   readonly grants: HashMap.HashMap<string, Grant>
 }
@@ -104,6 +107,23 @@ export const get = <V>(map: HashMap.HashMap<string, V>, key: string): V | undefi
 
 const callIdOf = (actorName: string): string => actorName.split("/").slice(2).join("/")
 
+/** The rules that a person has given for the run. */
+export const rulesOf = ({ allowed }: ToolsState, run: string | undefined): ReadonlyArray<Rule> =>
+  allowed === undefined || allowed.run !== run
+    ? []
+    : allowed.subjects.map((subject) => ({ effect: "allow", subject, place: { scope: "run", at: null } }))
+
+const allowing = ({ allowed }: ToolsState, event: ToolMachine.Event): Pick<ToolsState, "allowed"> => {
+  if (event._tag !== "approved" || event.scope !== "run" || event.run === undefined) {
+    return allowed === undefined ? {} : { allowed }
+  }
+  const { rules = [], run } = event
+  const before = allowed?.run === run ? allowed.subjects : []
+  const known = new Set(before.map((subject) => JSON.stringify(subject)))
+  const added = rules.filter((subject) => !known.has(JSON.stringify(subject)))
+  return { allowed: { run, subjects: [...before, ...added] } }
+}
+
 const ends = (
   state: ToolsState,
   { callId, key, snapshot }: Call,
@@ -119,6 +139,7 @@ const ends = (
   return {
     ...(state.made === undefined ? {} : { made: state.made }),
     ...(state.answeredAt === undefined ? {} : { answeredAt: state.answeredAt }),
+    ...(state.allowed === undefined ? {} : { allowed: state.allowed }),
     open,
     // calls may run one after another: the next call's time starts when this call ends
     due: next?.snapshot.state === "pending_call" ? timed(due, next, Math.max(next.snapshot.at, snapshot.at)) : due,
@@ -186,7 +207,7 @@ export const moved = (
   }
   const asked = before !== undefined && waits(before) && !waits(call) ? { answeredAt: snapshot.at } : {}
   const grants = event._tag === "auto_approved" ? HashMap.remove(state.grants, key) : state.grants
-  const taken = { ...state, ...asked, grants }
+  const taken = { ...state, ...asked, ...allowing(state, event), grants }
   const said = readTool(rune)
   if (said?.kind === "tool.result") return ends(taken, call, event, said.payload.status)
   const turnId = snapshot.data.turnId ?? ""

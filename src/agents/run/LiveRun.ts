@@ -36,7 +36,11 @@ export interface Origin {
   /** The complete input, as the run reported it. */
   readonly input: unknown
   readonly folder: string
+  /** The run's request for approval of the call; undefined if there was none. */
+  readonly asked?: Asked
 }
+
+type Asked = Extract<RunEvent, { _tag: "ApprovalRequested" }>
 
 /** A run's state between two turns. A later daemon restores this state and reads the run's output from that point. */
 export interface KnownRun {
@@ -270,8 +274,13 @@ export class LiveRun {
   }
 
   /** Requests approval under a new id for a call that was recorded as running. Set by RunEvents. */
-  late: (callId: string, asked: Extract<RunEvent, { _tag: "ApprovalRequested" }>) => Effect.Effect<void> = () =>
-    Effect.void
+  late: (callId: string, asked: Asked) => Effect.Effect<void> = () => Effect.void
+
+  /** Keeps the run's request for approval, with which the call is decided again when a rule is added. */
+  asks(callId: string, asked: Asked): void {
+    const origin = this.origins.get(callId)
+    if (origin !== undefined) this.origins.set(callId, { ...origin, asked })
+  }
 
   /**
    * Gives a call the new id for its late request for approval. `keep`: also keeps the old id, so that the turn's end

@@ -38,7 +38,8 @@ export const recall = (
       return void live.called(run, event, spec.cwd)
     case "ApprovalRequested": {
       const callId = live.callOf(run, event.callId) ?? ""
-      return get(tools().open, lateName(callId)) === undefined ? undefined : void live.rename(callId)
+      const isLate = get(tools().open, lateName(callId)) !== undefined
+      return live.asks(isLate ? live.rename(callId) : callId, event)
     }
     case "ToolResult":
       return live.settled(live.callOf(run, event.callId) ?? "")

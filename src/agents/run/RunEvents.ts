@@ -13,7 +13,8 @@ import type { Outcome } from "../../runs/Outcome.ts"
 import type { EventLog } from "../../core/event-log/EventLog.ts"
 import type { Redact } from "../../core/event-log/Redact.ts"
 import type { RuneDraft } from "../../core/event-log/Rune.ts"
-import type { ApprovalPolicy } from "../../config/AgentConfig.ts"
+import type { Decision } from "../../approvals/Decision.ts"
+import type { Rule } from "../../approvals/Rule.ts"
 import { limitIn } from "../../config/Span.ts"
 import type { AgentEnvironment } from "../actors/AgentEnvironment.ts"
 import { isActive, turnName, workerName } from "../machines/AgentStates.ts"
@@ -36,6 +37,7 @@ import { MAX_INPUT } from "../../domain/CallHash.ts"
 import type { News } from "../../domain/ProviderStatus.ts"
 import * as ProviderOutcome from "../actors/ProviderOutcome.ts"
 import * as Prompt from "../prompt/Prompt.ts"
+import { rulesOf } from "../machines/ToolsState.ts"
 import * as TruncatedAnswer from "../../domain/TruncatedAnswer.ts"
 import { type Heard, join, read, ProcessedEvents } from "./ProcessedEvents.ts"
 import { BY_ITSELF } from "../machines/UnansweredMessages.ts"
@@ -119,24 +121,32 @@ const wholeOf = (setting: AgentEnvironment["Service"], live: LiveRun, callId: st
   return { ...input, hash }
 }
 
+/** Decides about a call. `runRules`: the rules that a person has given for the run of the call. */
 export const verdictOf = (
-  approvals: ApprovalPolicy,
+  setting: Pick<AgentEnvironment["Service"], "config" | "rules">,
   live: LiveRun,
   {
     asked,
     callId,
     tool
-  }: { readonly asked: Event<"ApprovalRequested">; readonly callId: string; readonly tool: string }
-): Approval.Verdict => {
+  }: { readonly asked: Event<"ApprovalRequested">; readonly callId: string; readonly tool: string },
+  runRules: ReadonlyArray<Rule> = []
+): Decision => {
   const { always, questions = [] } = asked
-  const origin = live.origin(callId)
-  return Approval.decide(approvals, {
-    tool,
-    readOnly: origin?.readOnly === true,
-    voice: origin?.voice === true,
-    asksAlways: always === true,
-    asksToChoose: questions.length > 0
-  })
+  const { folder = "", input, readOnly, voice } = live.origin(callId) ?? {}
+  return Approval.decide(
+    setting.config(),
+    runRules.length === 0 ? setting.rules() : [...setting.rules(), ...runRules],
+    {
+      tool,
+      arguments: input,
+      folder,
+      readOnly: readOnly === true,
+      voice: voice === true,
+      asksAlways: always === true,
+      asksToChoose: questions.length > 0
+    }
+  )
 }
 
 export class RunEvents implements RunSink {
@@ -564,7 +574,9 @@ export class RunEvents implements RunSink {
       const { live, setting } = this
       const whole = wholeOf(setting, live, callId)
       const { tool = "" } = live.origin(callId) ?? {}
-      const mayAsk = verdictOf(setting.config().approvals, live, { callId, tool, asked })._tag === "Ask"
+      live.asks(callId, asked)
+      const runRules = rulesOf(this.actors().tools.state, live.origin(callId)?.run.runId)
+      const mayAsk = verdictOf(setting, live, { callId, tool, asked }, runRules).verdict === "ask"
       const keep = mayAsk && whole !== undefined ? setting.waiting.keep(whole) : Effect.void
       return Effect.andThen(
         keep,

@@ -47,9 +47,9 @@ export class WaitingInputs {
   private bytes = 0
   private readonly files: FileSystem.FileSystem
   private readonly folder: string
-  private readonly mask: (json: string) => string
+  /** Masks registered secrets in a text. */
+  readonly mask: (text: string) => string
 
-  /** Masks registered secrets in a JSON text. */
   constructor(files: FileSystem.FileSystem, folder: string, mask: (json: string) => string) {
     this.files = files
     this.folder = folder

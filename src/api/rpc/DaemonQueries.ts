@@ -8,7 +8,7 @@ import { Clock, Effect, Stream } from "effect"
 import { Agents } from "../../projects/service/Agents.ts"
 import type { Agreed } from "../../projects/ConfigTrust.ts"
 import { explain } from "../../projects/service/Explain.ts"
-import type { Answer } from "../../agents/machines/CallRow.ts"
+import type { Lasting } from "../../approvals/AnswerScope.ts"
 import { Channels } from "../../channels/Channels.ts"
 import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo, refuse } from "../../domain/Messages.ts"
 import { Goals } from "../../goals/Goals.ts"
@@ -306,7 +306,10 @@ export const make = Effect.gen(function* () {
     register: (config: string, caller: Caller, agreed: Agreed) =>
       here(Effect.flatMap(Agents, (agents) => Effect.tap(agents.register(config, caller, agreed), awaitChannels))),
     asked: (name: string, caller: Caller) => here(AnswerTarget.asked(name, caller)),
-    answer: (name: string, answer: Answer, caller: Caller) => here(AnswerTarget.answer(name, answer, caller)),
+    answer: (name: string, answer: AnswerTarget.Given, caller: Caller) =>
+      here(AnswerTarget.answer(name, answer, caller)),
+    answerPreview: (name: string, lasting: Lasting, caller: Caller) =>
+      here(AnswerTarget.preview(name, lasting, caller)),
     log: (input: LogSelection) => Stream.provideContext(Stream.unwrap(reading(input)), context),
     why: (name: string, caller: Caller) => here(why(name, caller)),
     explain: (name: string, caller: Caller) => here(explainAny(name, caller)),

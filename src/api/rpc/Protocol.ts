@@ -10,6 +10,7 @@ import { Effect, Schema, Stream } from "effect"
 import { Rpc } from "effect/rpc"
 import {
   AgentInfo,
+  AnswerPreview,
   AskedCall,
   CommandRefused,
   ConfigChangeInfo,
@@ -17,6 +18,7 @@ import {
   PlateInfo,
   ProjectInfo
 } from "../../domain/Messages.ts"
+import { ANSWER_SCOPES, MAX_OFFERS } from "../../approvals/AnswerScope.ts"
 import { Board, BoardNews } from "../../domain/BoardMessages.ts"
 import { DiffInfo } from "../../domain/DiffMessages.ts"
 import { MAX_FILE, MAX_FILES } from "../../runs/AttachedFile.ts"
@@ -68,6 +70,12 @@ const hello = procedure(
     .annotate(Speaks, "introduces"),
   ({ inquiries }, peer) => inquiries.greeting(peer)
 )
+
+/** The scope in which an approval keeps a rule, and the number of the offer, counted from 1. */
+const lasting = Schema.Struct({
+  scope: Schema.Literals(ANSWER_SCOPES),
+  offer: Bounds.between(1, MAX_OFFERS, "See the offers of the call: agentd approve CALL")
+})
 
 /** Procedures for the daemon, single agents, sessions, and the log. */
 const daemon = [
@@ -273,12 +281,26 @@ const daemon = [
         /**
          * Hash of the call that the user has seen. Approval requires it, and is refused if the call has changed since.
          */
-        hash: Schema.optionalKey(Bounds.name)
+        hash: Schema.optionalKey(Bounds.name),
+        /**
+         * An approval that also keeps a rule. `hash` is then the hash of the preview (`AnswerPreview`). Undefined: the
+         * approval is for this call alone.
+         */
+        lasting: Schema.optionalKey(lasting)
       },
       "decides"
     ),
     ({ inquiries }, { caller, name, ...input }) =>
       inquiries.answer(name, { ...input, behavior: input.decision }, caller)
+  ),
+  /** Shows what an approval that keeps a rule would change: the rule, and the change of the config file. */
+  procedure(
+    Rpc.make("AnswerPreview", {
+      payload: input({ ...Bounds.named, lasting }),
+      success: AnswerPreview,
+      error
+    }).annotate(Speaks, "decides"),
+    ({ inquiries }, { caller, lasting, name }) => inquiries.answerPreview(name, lasting, caller)
   ),
   /** Shows in full the call that an answer with this name would decide. */
   procedure(

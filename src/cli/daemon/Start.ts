@@ -23,7 +23,7 @@ const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
   ...(project.stopped === undefined
     ? []
     : [`The project was stopped by ${project.stopped.by}. Start its agents: agentd project start ${project.name}`]),
-  ...(project.unmetered ?? []).flatMap(plainLines),
+  ...[...(project.unmetered ?? []), ...(project.unseen ?? [])].flatMap(plainLines),
   ...(project.problems.length === 0
     ? []
     : [

@@ -7,6 +7,7 @@ import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } f
 import { VERSION } from "../../api/rpc/Version.ts"
 import * as AgentLife from "../agents/AgentLife.ts"
 import * as AgentVerbs from "../agents/AgentVerbs.ts"
+import { approvals } from "../approvals/ApprovalVerbs.ts"
 import * as ChannelVerbs from "../channels/ChannelVerbs.ts"
 import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
@@ -408,6 +409,7 @@ const agentd = Command.make(
         AgentVerbs.login,
         AgentVerbs.logout,
         alert,
+        approvals,
         config,
         open,
         access,

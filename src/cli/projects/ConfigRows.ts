@@ -53,5 +53,9 @@ export const change = (
   ...consequences.map(({ dangerous, text }) =>
     paint(colour, dangerous ? "red" : undefined, `  ${dangerous ? "!" : "·"} ${visible(text.replaceAll("\n", "\\n"))}`)
   ),
-  ...diff.map((line) => paint(colour, colours[line[0] ?? ""], `  │ ${line.slice(0, 1)}${shown(line.slice(1))}`))
+  ...diffLines(diff, colour)
 ]
+
+/** The diff of a config file, in which every character with a misleading look is marked. */
+export const diffLines = (diff: ReadonlyArray<string>, colour: boolean): ReadonlyArray<string> =>
+  diff.map((line) => paint(colour, colours[line[0] ?? ""], `  │ ${line.slice(0, 1)}${shown(line.slice(1))}`))

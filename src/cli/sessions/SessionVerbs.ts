@@ -132,10 +132,12 @@ export const hook = Command.make(
 
 /** The verb `approve`. Without a hash, it shows the call first. */
 const approving = commandOf(approve, {
-  program: ({ call, hash }) =>
-    call === undefined || hash !== undefined
-      ? undefined
-      : () => import("../agents/Approve.ts").then(({ run }) => ({ run: () => run({ call }) }))
+  program: ({ all, hash, ...input }) =>
+    all
+      ? () => import("../agents/ApproveAll.ts").then(({ run }) => ({ run: () => run(input) }))
+      : input.call === undefined || hash !== undefined
+        ? undefined
+        : () => import("../agents/Approve.ts").then(({ run }) => ({ run: () => run(input) }))
 })
 
 export const daily = commandsOf(Declared.sessions, [run, approving, focus])

@@ -119,11 +119,19 @@ const limitsOf = ({ limits }: AgentReach): string =>
       .join(", ")}`
   ].join("; ")
 
-const approvalsOf = ({ approvals: { always, bind, mode, never, timeout } }: AgentReach): string =>
+const insideOf = (inside: boolean | undefined): ReadonlyArray<string> => {
+  if (inside === undefined) return []
+  return inside
+    ? ["what stays in its sandbox runs unasked"]
+    : ['inside "run" has no effect: it needs "sandbox": "required" and no network']
+}
+
+const approvalsOf = ({ approvals: { always, bind, inside, mode, never, timeout } }: AgentReach): string =>
   [
     timeout === null ? mode : `${mode}, for ${span(timeout)}`,
     ...(always.length === 0 ? [] : [`always ask: ${always.join(", ")}`]),
     ...(never.length === 0 ? [] : [`never ask: ${never.join(", ")}`]),
+    ...insideOf(inside),
     `they bind ${bind}`
   ].join("; ")
 

@@ -6,6 +6,7 @@
  * first line says so, and the list shows the last known rows.
  */
 import * as ApprovalView from "../agents/ApprovalView.ts"
+import { scopeWords } from "../../approvals/AnswerScope.ts"
 import { nameOf, spentOf } from "../sessions/Board.ts"
 import { inWorld } from "../parse/HintCommand.ts"
 import { age, plain } from "../render/Output.ts"
@@ -14,7 +15,7 @@ import { isNear } from "../../domain/ErrorLimit.ts"
 import { isOver, LOOKS, phrase, type Word } from "../../domain/StatusWords.ts"
 import { PANES, type PaneLine, STORIES } from "./BoardPane.ts"
 import { type Item, labelsOf } from "./BoardItems.ts"
-import { type BoardState, NOTE } from "./BoardState.ts"
+import { type BoardState, NOTE, SCOPE_KEYS } from "./BoardState.ts"
 import { Cells, fit, type Style, wrap } from "./TerminalCells.ts"
 
 export interface Terminal {
@@ -262,6 +263,34 @@ const drawPane = (brush: Brush, state: BoardState, x: number, y: number, width: 
 
 type Hint = readonly [key: string, does: string]
 
+/** The keys that approve the call: once, or with the rule whose change is shown. */
+const keepHints = (call: BoardState["call"]): ReadonlyArray<Hint> => {
+  if (call?.preview !== undefined)
+    return [
+      ["a", `approve, and keep it ${scopeWords[call.preview.scope]}`],
+      ["esc", "not so"]
+    ]
+  const scopes = Object.entries(SCOPE_KEYS).filter(([, scope]) => call?.asked?.scopes?.includes(scope) === true)
+  return [
+    ["a", "approve once"],
+    ...(scopes.length === 0 ? [] : ([[scopes.map(([key]) => key).join(" "), "for longer"]] as const))
+  ]
+}
+
+/** The rules that an approval can keep, with the keys for each scope. */
+const keepLines = ({ asked, offer, preview }: NonNullable<BoardState["call"]>): ReadonlyArray<string> => {
+  const { offers = [], onlyHere, scopes = [] } = asked ?? {}
+  if (offers.length === 0 || preview !== undefined) return []
+  const keys = Object.entries(SCOPE_KEYS).filter(([, scope]) => scopes.includes(scope))
+  return [
+    "",
+    "For longer than this call:",
+    ...offers.map(({ words }, n) => `${n + 1 === offer ? "›" : " "} ${n + 1}  ${ApprovalView.line(words)}`),
+    ...keys.map(([key, scope]) => `  ${key}  ${scopeWords[scope]}`),
+    ...(onlyHere === undefined ? [] : [`  no longer: ${ApprovalView.line(onlyHere)}`])
+  ]
+}
+
 const hintsOf = (state: BoardState): ReadonlyArray<Hint> => {
   const { call, mode, pane, row } = state
   if (mode === "filter")
@@ -271,13 +300,7 @@ const hintsOf = (state: BoardState): ReadonlyArray<Hint> => {
     ]
   if (mode === "call")
     return call?.asked?.questions === undefined
-      ? [
-          ["a", "approve once"],
-          ["d", "deny"],
-          ["j k", "next"],
-          ["↑ ↓", "scroll"],
-          ["esc", "back"]
-        ]
+      ? [...keepHints(call), ["d", "deny"], ["j k", "next"], ["↑ ↓", "scroll"], ["esc", "back"]]
       : [
           ["1-9", "choose"],
           ["d", "your answer"],
@@ -384,7 +407,14 @@ const drawCall = (brush: Brush, state: BoardState): void => {
     call.asked === undefined
       ? [call.problem ?? "…"]
       : [
+          ...(call.preview === undefined
+            ? []
+            : [
+                ...ApprovalView.preview(call.preview, false).flatMap((line) => ApprovalView.wrapped(line, width - 4)),
+                ""
+              ]),
           ...ApprovalView.lines(call.asked, width - 4),
+          ...keepLines(call),
           ...(call.asked.questions ?? [])
             .slice(call.answers.length, call.answers.length + 1)
             .flatMap((question) => [
@@ -420,6 +450,7 @@ const HELP: ReadonlyArray<Hint> = [
   ["J K", "scroll the pane, as with the mouse wheel over it"],
   ["Ctrl+K", "go to any page or row"],
   ["a", "show the call that waits; press a again to approve it"],
+  ["r n p e", "approve for longer: see first which rule is kept, then a"],
   ["d", "deny with a reason, or type an answer to a question"],
   ["1-9", "choose an option as the answer"],
   ["s", "send a text; !text ends the run first, >text the turn"],

@@ -73,8 +73,12 @@ const doing = Effect.fnUntraced(function* (client: Client, act: Extract<Act, { _
     case "Send":
       return (yield* client.Send({ name: act.name, text: act.text, how: act.how, caller })).message
     case "Answer": {
-      const { answers, decision, hash, id, reason } = act
-      const chosen = answers === undefined ? { hash } : { answers, hash }
+      const { answers, decision, hash, id, lasting, reason } = act
+      const chosen = {
+        hash,
+        ...(answers === undefined ? {} : { answers }),
+        ...(lasting === undefined ? {} : { lasting })
+      }
       return (yield* client.Answer({ name: id, decision, reason, ...chosen, caller })).message
     }
     case "Do": {
@@ -180,6 +184,12 @@ const perform = Effect.fnUntraced(function* (place: Place, act: Act) {
         { onSuccess: (found) => found, onFailure: ({ message }) => message }
       )
       state.ask(act.id, asked, yield* Clock.currentTimeMillis)
+      return void (yield* dirty(place))
+    }
+    case "Preview": {
+      const { id, lasting } = act
+      const preview = yield* call(paths.socket, (client) => client.AnswerPreview({ name: id, lasting, caller }))
+      state.preview(id, preview, yield* Clock.currentTimeMillis)
       return void (yield* dirty(place))
     }
     default:

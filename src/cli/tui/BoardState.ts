@@ -8,7 +8,8 @@
  */
 import type { BoardHead, BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
 import { after, order } from "../../domain/BoardRow.ts"
-import type { AskedCall } from "../../domain/Messages.ts"
+import { type AnswerScope, type Lasting, scopeWords } from "../../approvals/AnswerScope.ts"
+import type { AnswerPreview, AskedCall } from "../../domain/Messages.ts"
 import { type Group, isOver, LOOKS } from "../../domain/StatusWords.ts"
 import { nameOf } from "../sessions/Board.ts"
 import * as BoardItems from "./BoardItems.ts"
@@ -32,7 +33,10 @@ export type Act =
       readonly decision: "allow" | "deny"
       readonly reason: string
       readonly answers?: ReadonlyArray<string>
+      readonly lasting?: Lasting
     }
+  /** Load what an approval that keeps a rule would change. */
+  | { readonly _tag: "Preview"; readonly id: string; readonly lasting: Lasting }
   | {
       readonly _tag: "Send"
       readonly name: string
@@ -53,6 +57,18 @@ export interface Call {
   readonly top: number
   /** Answers to those questions of the call that have already been answered. */
   readonly answers: ReadonlyArray<string>
+  /** Number of the offered rule that an approval would keep, from 1. */
+  readonly offer: number
+  /** The change that the approval would make. While it is shown, an approval keeps this rule. */
+  readonly preview: AnswerPreview | undefined
+}
+
+/** The scope for which each key keeps a rule. */
+export const SCOPE_KEYS: { readonly [key: string]: AnswerScope } = {
+  r: "run",
+  n: "agent",
+  p: "project",
+  e: "everyone"
 }
 
 /**
@@ -208,6 +224,11 @@ export class BoardState {
       typeof asked === "string"
         ? { ...this.call, problem: asked }
         : { ...this.call, asked, problem: undefined, shownAt: now }
+  }
+
+  /** Shows what an approval that keeps a rule would change. */
+  preview(id: string, preview: AnswerPreview, now: number): void {
+    if (this.call?.id === id) this.call = { ...this.call, preview, shownAt: now, top: 0 }
   }
 
   press(input: Input, now: number): ReadonlyArray<Act> {
@@ -524,7 +545,16 @@ export class BoardState {
 
   private turnTo(id: string): ReadonlyArray<Act> {
     this.mode = "call"
-    this.call = { id, asked: undefined, problem: undefined, shownAt: 0, top: 0, answers: [] }
+    this.call = {
+      id,
+      asked: undefined,
+      problem: undefined,
+      shownAt: 0,
+      top: 0,
+      answers: [],
+      offer: 1,
+      preview: undefined
+    }
     return [{ _tag: "Ask", id }]
   }
 
@@ -547,7 +577,8 @@ export class BoardState {
     switch (key) {
       case "esc":
       case "q":
-        this.closeCall()
+        if (call.preview === undefined) this.closeCall()
+        else this.call = { ...call, preview: undefined, top: 0 }
         return []
       case "j":
       case "k": {
@@ -571,12 +602,28 @@ export class BoardState {
         this.input = ""
         return []
       default: {
+        if (!isQuestion) return this.keeping(call, key, now)
         const option = /^[1-9]$/.test(key)
           ? call.asked?.questions?.[call.answers.length]?.options[Number(key) - 1]
           : undefined
         return option === undefined ? [] : this.chosen(key, now)
       }
     }
+  }
+
+  /** Selects the offered rule, or the scope for which it is kept. */
+  private keeping(call: Call, key: string, now: number): ReadonlyArray<Act> {
+    const { offers = [], onlyHere, scopes = [] } = call.asked ?? {}
+    if (/^[1-9]$/.test(key) && Number(key) <= offers.length) {
+      this.call = { ...call, offer: Number(key), preview: undefined }
+      return []
+    }
+    const scope = Object.hasOwn(SCOPE_KEYS, key) ? SCOPE_KEYS[key] : undefined
+    if (scope === undefined || call.asked === undefined) return []
+    if (offers.length === 0) return this.refuse("This call can only be approved once: press a.", now)
+    return scopes.includes(scope)
+      ? [{ _tag: "Preview", id: call.id, lasting: { scope, offer: call.offer } }]
+      : this.refuse(`It cannot be approved ${scopeWords[scope]} now. ${onlyHere ?? ""}`.trim(), now)
   }
 
   /** Answers the current question. With the last question, the call is answered. */
@@ -592,13 +639,16 @@ export class BoardState {
   private answer(decision: "allow" | "deny", reason: string, now: number): ReadonlyArray<Act> {
     const { call } = this
     if (call?.asked === undefined || now - call.shownAt < EARLY) return []
-    return this.answered(call.asked, { decision, reason })
+    const { offer, preview } = call
+    if (decision === "deny" || preview === undefined) return this.answered(call.asked, { decision, reason })
+    const lasting = { scope: preview.scope, offer }
+    return this.answered({ id: call.asked.id, hash: preview.hash }, { decision, reason, lasting })
   }
 
   /** Answers the call. If another call is waiting, it is then shown. */
   private answered(
-    { hash, id }: AskedCall,
-    given: { readonly decision: "allow" | "deny"; readonly reason: string; readonly answers?: ReadonlyArray<string> }
+    { hash, id }: Pick<AskedCall, "hash" | "id">,
+    given: Pick<Extract<Act, { _tag: "Answer" }>, "decision" | "reason" | "answers" | "lasting">
   ): ReadonlyArray<Act> {
     const asked = this.call!.id
     const next = this.asks.filter((one) => one !== asked)[0]

@@ -2,28 +2,36 @@
  * AgentApi: the part of Agents for callers that know only a run or the id of a call. It handles reports and questions
  * from agents, and answers to their calls.
  */
-import { Effect } from "effect"
+import { type Context, Effect } from "effect"
 import type { AgentReport } from "../../domain/AgentPort.ts"
 import { type Caller, CommandRefused, type Done, refuse, type Report } from "../../domain/Messages.ts"
 import { causeOf, type Rune, type RuneDraft } from "../../core/event-log/Rune.ts"
 import type { EventLog, StorageError } from "../../core/event-log/EventLog.ts"
 import type { AgentScope } from "../../agents/actors/AgentScope.ts"
 import { asksFirst } from "../../agents/machines/CallRow.ts"
+import type { Project } from "../Project.ts"
 import type { Agents } from "./Agents.ts"
+import * as LastingAnswer from "./LastingAnswer.ts"
 import type { VoiceOf } from "../../agents/actors/AgentVoice.ts"
 import { MAX_WAITING } from "../../agents/machines/Inbox.ts"
 
 export interface Surroundings {
   readonly log: EventLog["Service"]
+  /** With the user's own config and the file system, as at the daemon's start. */
+  readonly context: Context.Context<never>
   /** All live agents. */
   readonly agentScopes: () => ReadonlyArray<AgentScope>
   readonly find: (of: Pick<VoiceOf, "agent" | "conversation">) => AgentScope | undefined
+  readonly projectOf: (agentScope: AgentScope) => Project | undefined
   /** Sends an agent's report to the agent's parent. */
   readonly heard: (of: VoiceOf, rune: Rune) => Effect.Effect<void>
   readonly report: (report: AgentReport) => Effect.Effect<void>
 }
 
-type Voices = Pick<Agents["Service"], "calls" | "askedCall" | "answerCall" | "voice" | "report" | "ask" | "inbox">
+type Voices = Pick<
+  Agents["Service"],
+  "calls" | "askedCall" | "answerCall" | "answerPreview" | "voice" | "report" | "ask" | "inbox"
+>
 
 /** The agent that made a call. `name`: the call's id or a unique prefix of it. */
 const owner = (
@@ -95,6 +103,19 @@ const reporting = Effect.fnUntraced(function* (
   return { eventId, message: parent === undefined ? "Reported." : `Reported to ${parent.name}.` }
 })
 
+/** A call that waits for the user, with its project. */
+const waiting = Effect.fnUntraced(function* (around: Surroundings, name: string) {
+  const found = owner(around.agentScopes(), name)
+  if (found instanceof CommandRefused) return yield* found
+  const [agentScope, callId] = found
+  const asked = agentScope.asked(callId)
+  if (asked instanceof CommandRefused) return yield* asked
+  const project = around.projectOf(agentScope)
+  return project === undefined
+    ? yield* refuse("closed", `${callId} belongs to a project that is closed.`, "See what waits: agentd approve")
+    : { asked, of: { agentScope, callId, project } }
+})
+
 const OVER = refuse(
   "closed",
   "This run has ended, or is not a run of agentd.",
@@ -109,18 +130,22 @@ export const make = (around: Surroundings): Voices => ({
       .toSorted(asksFirst)
   ),
   askedCall: (name) =>
-    Effect.suspend(() => {
-      const found = owner(around.agentScopes(), name)
-      const asked = found instanceof CommandRefused ? found : found[0].asked(found[1])
-      return asked instanceof CommandRefused ? Effect.fail(asked) : Effect.succeed(asked)
-    }),
-  answerCall: (name, decision, caller: Caller) =>
+    Effect.gen(function* () {
+      const { asked, of } = yield* waiting(around, name)
+      return yield* LastingAnswer.shown(of, asked)
+    }).pipe(Effect.provideContext(around.context)),
+  answerCall: (name, { lasting, ...said }, caller: Caller) =>
     Effect.suspend(() => {
       const found = owner(around.agentScopes(), name)
       if (found instanceof CommandRefused) return Effect.fail(found)
       const [agentScope, callId] = found
-      return agentScope.answer(callId, decision, caller)
-    }),
+      if (lasting === undefined || said.behavior === "deny") return agentScope.answer(callId, said, caller)
+      return Effect.flatMap(waiting(around, name), ({ of }) => LastingAnswer.answer(of, lasting, said, caller))
+    }).pipe(Effect.provideContext(around.context)),
+  answerPreview: (name, lasting) =>
+    Effect.flatMap(waiting(around, name), ({ of }) => LastingAnswer.preview(of, lasting)).pipe(
+      Effect.provideContext(around.context)
+    ),
   voice: (runId) =>
     Effect.suspend(() => {
       for (const agentScope of around.agentScopes()) {

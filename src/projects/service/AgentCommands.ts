@@ -8,6 +8,7 @@
 import { Clock, Context, Deferred, Effect, Layer, Schedule, Semaphore, Stream } from "effect"
 import type { ProcessTree } from "../../runs/process/ProcessTree.ts"
 import { AgentPort } from "../../domain/AgentPort.ts"
+import { UserApprovals } from "../../domain/UserApprovals.ts"
 import { Conversations } from "../../domain/Conversations.ts"
 import { type Caller, CommandRefused, type Done, refuse, refusedBy } from "../../domain/Messages.ts"
 import { EventLog, type StorageError } from "../../core/event-log/EventLog.ts"
@@ -295,8 +296,10 @@ export const make = (projects: Projects, ready: Ready) =>
     const recovered = Deferred.await(ready)
     const voices = AgentApi.make({
       log,
+      context: yield* Effect.context<never>(),
       agentScopes: () => projects.found.map(({ agentScope }) => agentScope),
       find: (of) => projects.agentScope(of),
+      projectOf: ({ setting }) => projects.living.get(setting.conversation),
       heard: ({ agent, conversation }, rune) =>
         projects.living.get(conversation)?.registry.subAgentTree.heard(agent, rune) ?? Effect.void,
       report: bus.report
@@ -370,6 +373,14 @@ const takeUp = (projects: Projects, project: string): Effect.Effect<void, Storag
     )
   )
 
+/** Tries the rules of the user's own config on the calls that wait, each time when the file has changed. */
+const weighing = (projects: Projects) =>
+  Effect.flatMap(UserApprovals, ({ changes }) =>
+    Stream.runForEach(changes, () =>
+      Effect.forEach(projects.found, ({ agentScope }) => agentScope.weigh, { discard: true })
+    )
+  )
+
 /** Returns at once. The agents of the log are restored in the background; `ready` completes when they are. */
 export const layer = (options: Options) =>
   Layer.effectContext(
@@ -395,6 +406,7 @@ export const layer = (options: Options) =>
           Stream.runForEach(log.damages, ({ message, stream }) => projects.setApart(stream, message))
         )
       )
+      yield* Effect.forkScoped(weighing(projects))
       yield* Effect.all([Clock.currentTimeMillis, Clock.monotonicTimeNanos]).pipe(
         Effect.flatMap(([now, nanos]) =>
           Effect.forEach(projects.found, ({ agentScope }) => agentScope.sweep(now, Number(nanos) / 1e6), {

@@ -5,8 +5,10 @@
  * then as `project/agent`. An error of one agent never affects another agent.
  */
 import { Context, type Duration, type Effect, type Stream } from "effect"
+import type { Lasting } from "../../approvals/AnswerScope.ts"
 import type { Project } from "../../config/ConfigFile.ts"
 import type {
+  AnswerPreview,
   AskedCall,
   AgentInfo,
   BacklogInfo,
@@ -121,7 +123,14 @@ export class Agents extends Context.Service<
     /** Deletes the stored inputs of these calls from memory and disk. A live run has its own copy. */
     readonly forgetInputs: (callIds: ReadonlyArray<string>) => Effect.Effect<void>
     /** Answers a call, by its id or a unique prefix. If the call no longer waits, the error contains its outcome. */
-    readonly answerCall: (callId: string, decision: Answer, caller: Caller) => Command<Done>
+    readonly answerCall: (
+      callId: string,
+      /** `lasting`: the approval also keeps a rule; `hash` is then the hash of the preview. */
+      decision: Omit<Answer, "lasting"> & { readonly lasting?: Lasting | undefined },
+      caller: Caller
+    ) => Command<Done>
+    /** The change that an approval with a rule would make. */
+    readonly answerPreview: (callId: string, lasting: Lasting) => Effect.Effect<AnswerPreview, CommandRefused>
     /** All conversations, including closed and archived ones. */
     readonly conversations: Effect.Effect<ReadonlyArray<ConversationInfo>>
     /**

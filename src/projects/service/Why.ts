@@ -15,6 +15,7 @@ import { workerKinds } from "../../agents/machines/AgentKinds.ts"
 import * as WorkerMachine from "../../agents/machines/WorkerMachine.ts"
 import { inboxName, lifeName, turnName, workerName } from "../../agents/machines/AgentStates.ts"
 import { QUEUED } from "../../agents/run/AgentView.ts"
+import * as WhyCalls from "./WhyCalls.ts"
 import * as WhyLimits from "./WhyLimits.ts"
 import * as WhyTurn from "./WhyTurn.ts"
 import * as ProjectStop from "../../agents/machines/ProjectStop.ts"
@@ -238,11 +239,12 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now, ex
 
 /** `runes`: the newest runes of the agent's actors, oldest first: all of them, or the newest few hundred. */
 export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.Now = {}): Why => {
+  const isCall = ({ kind }: Rune): boolean => WhyCalls.kinds.some((other) => other === kind)
   const isTurns = ({ kind }: Rune): boolean => WhyTurn.kinds.some((other) => other === kind)
   const bounds = runes.filter(({ kind }) => Object.hasOwn(WhyLimits.boundKinds, kind))
   // a turn that starts or ends together with its run also moves the worker
   const moves = runes
-    .filter(({ kind }) => kind !== "run.notice")
+    .filter((rune) => rune.kind !== "run.notice" && !isCall(rune))
     .filter((rune) => !bounds.includes(rune))
     .filter((rune) => !isTurns(rune) || rune.moves.includes(workerName(agent.agent)))
     .toSorted((a, b) => a.eventId - b.eventId)
@@ -250,7 +252,11 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
   const start = moves.findLast(({ kind }) => kind === "worker.started")?.eventId ?? 0
   const lines: Array<WhyLine> = [
     ...WhyTurn.past(runes.filter(isTurns), agent, start, WhyLimits.expiredIn(bounds)),
-    ...WhyLimits.past(bounds.filter(({ eventId }) => eventId >= start))
+    ...WhyLimits.past(bounds.filter(({ eventId }) => eventId >= start)),
+    ...WhyCalls.past(
+      runes.filter(isCall),
+      Math.max(start, runes.findLast(({ kind }) => kind === "turn.started")?.eventId ?? 0)
+    )
   ]
   const known = new Set<string>()
   for (const [index, rune] of chain.entries()) {

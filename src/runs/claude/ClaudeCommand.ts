@@ -31,11 +31,25 @@ const sessionArgs = (session: Session): ReadonlyArray<string> => {
   }
 }
 
-/** Builds the command line. Pure. `servers`: path of the file with the definitions of MCP servers. */
+/**
+ * Settings with which Claude Code asks about every call, whatever its own settings allow. Older versions do not know
+ * the star, so the tools with effects are named, too.
+ */
+const ASKS_ALL = JSON.stringify({
+  permissions: {
+    ask: ["*", "Bash", "Edit", "Write", "NotebookEdit", "Read", "WebFetch", "WebSearch", "Agent", "Task", "mcp__*"]
+  }
+})
+
+/**
+ * Builds the command line. Pure. `servers`: path of the file with the definitions of MCP servers. `asksAll`: as in
+ * RunSpec.
+ */
 export const argvOf = (
   { args, binary, model, permissionMode }: ClaudeBackend,
   session: Session,
-  servers: string | undefined
+  servers: string | undefined,
+  asksAll = false
 ): readonly [string, ...ReadonlyArray<string>] => [
   binary,
   "-p",
@@ -52,6 +66,8 @@ export const argvOf = (
   ...(model === undefined ? [] : ["--model", model]),
   ...sessionArgs(session),
   ...(servers === undefined ? [] : ["--mcp-config", servers]),
+  // of several such options, Claude Code obeys the last one, which the config may name
+  ...(asksAll && permissionMode === "default" ? ["--settings", ASKS_ALL] : []),
   ...args
 ]
 
@@ -102,7 +118,7 @@ export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host:
   const { env } = enclosure
   const command = (session: Session): Effect.Effect<RunProcess.RunProcessSpec, BackendError> =>
     Effect.map(
-      enclosure.start(argvOf(config, session, servers), path.resolve(spec.cwd, config.cwd ?? ".")),
+      enclosure.start(argvOf(config, session, servers, spec.asksAll), path.resolve(spec.cwd, config.cwd ?? ".")),
       (started) => ({
         store: host.store,
         runId: spec.runId,

@@ -3,7 +3,7 @@
  *
  * What Codex does unasked depends on the agent's approvals: its commands may only read, which Codex's own sandbox
  * ensures, and it asks about every change and about every command that needs more. If an agent has full access, Codex
- * asks nothing. Codex's sandbox does not work inside agentd's sandbox. There, Codex asks about every command.
+ * asks nothing. While a rule denies or asks, Codex asks about every command (`untrusted`). Codex's sandbox does not work inside agentd's sandbox. There, Codex asks about every command.
  *
  * Guarantees: settings, and with them the environment of MCP servers, are sent to the process and are not on a command
  * line that every user can read.
@@ -102,15 +102,19 @@ export interface Permissions {
   readonly sandbox: NonNullable<CodexBackend["sandboxMode"]>
 }
 
-/** Returns the calls that Codex may make without asking. `isConfined`: true if agentd's sandbox holds the run. */
+/**
+ * Returns the calls that Codex may make without asking. `isConfined`: true if agentd's sandbox holds the run. `asksAll`:
+ * as in RunSpec.
+ */
 export const permissionsOf = (
   { approvalPolicy, sandboxMode }: Pick<CodexBackend, "approvalPolicy" | "sandboxMode">,
   mode: RunSpec["approvals"],
-  isConfined: boolean
+  isConfined: boolean,
+  asksAll = false
 ): Permissions => {
   const isFull = mode === "full_access"
   return {
-    approvalPolicy: approvalPolicy ?? (isFull ? "never" : isConfined ? "untrusted" : "on-request"),
+    approvalPolicy: approvalPolicy ?? (isFull ? "never" : isConfined || asksAll ? "untrusted" : "on-request"),
     sandbox: sandboxMode ?? (isFull || isConfined ? "danger-full-access" : "read-only")
   }
 }
@@ -121,7 +125,7 @@ const threadOf = (config: CodexBackend, spec: RunSpec, { confined, env }: Confin
   const gateway = env["AGENTD_GATEWAY_URL"] === undefined ? keySettings(env) : jsonIn(env["CODEX_CONFIG"])
   return {
     cwd: path.resolve(spec.cwd, config.cwd ?? "."),
-    ...permissionsOf(config, spec.approvals, confined),
+    ...permissionsOf(config, spec.approvals, confined, spec.asksAll),
     // a model must not decide in place of the user
     approvalsReviewer: "user",
     ...(model === undefined ? {} : { model }),

@@ -13,10 +13,14 @@
  */
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
+import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import type { Socket } from "node:net"
 import { attempt } from "../../config/Attempt.ts"
 import * as ProcessTable from "./ProcessTable.ts"
+
+/** Id of a store, with which the processes of its runs are marked. All daemons of a store have the same id. */
+export const storeId = (state: string): string => createHash("sha256").update(state).digest("hex").slice(0, 16)
 
 export type Peer =
   | { readonly _tag: "Run"; readonly runId: string }

@@ -28,6 +28,7 @@ import type { PassedBy } from "../GatewayMeter.ts"
 import { Gateway } from "../gateway/GatewayClient.ts"
 import { Keeper } from "../keeper/Keeper.ts"
 import { BackendError, Left, type RunSpec } from "../Backend.ts"
+import { askingEnvironment } from "../AcpProgram.ts"
 import type { Argv, Host } from "../Host.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import type { Environment } from "../process/ChildProcess.ts"
@@ -83,7 +84,12 @@ export const outlined = (config: AcpBackend, host: Host, spec: RunSpec) => {
     inherited: ChildEnvironment.given(host.environment, { program: binary, passEnv: config.passEnv }),
     passEnv: config.passEnv,
     keeps: true,
-    own: { ...config.env, ...spec.env, AGENTD_AGENT: spec.agent }
+    own: {
+      ...(spec.asksAll === true ? askingEnvironment(config) : {}),
+      ...config.env,
+      ...spec.env,
+      AGENTD_AGENT: spec.agent
+    }
   }
   return { argv: [binary, ...args], options } as const
 }

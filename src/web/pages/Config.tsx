@@ -30,7 +30,7 @@ const keep = ({ conversation, hash }: ConfigChangeInfo) =>
 
 const signs: { readonly [sign: string]: string } = { "+": "add", "-": "del", "@": "hunk" }
 
-const Lines = ({ diff }: { readonly diff: ReadonlyArray<string> }) => (
+export const DiffLines = ({ diff }: { readonly diff: ReadonlyArray<string> }) => (
   <pre class="diff boxed" tabIndex={0} role="region" aria-label="The change">
     {diff.map((line, n) => (
       <div key={n} class={signs[line[0] ?? ""] ?? ""}>
@@ -103,7 +103,7 @@ const Waiting = ({ read, since, value }: WaitingProps) => {
         <h2 class="label">What it would do</h2>
         <Effects consequences={consequences} />
         <h2 class="label">The change</h2>
-        <Lines diff={diff} />
+        <DiffLines diff={diff} />
       </div>
       <Decide value={value} read={read} />
     </section>

@@ -18,15 +18,11 @@ import { go, hrefOf, hrefTo } from "../Router.ts"
 import { mayAct, ordered, right, rows } from "../BoardStore.ts"
 import { now } from "../Time.ts"
 import { Empty, Failed, Glyph, Kbd, Loading, Since } from "../Ui.tsx"
-import { Approve, type Read, useWhole } from "../Whole.tsx"
+import { Approve, type Read, useSettled, useWhole } from "../Whole.tsx"
 import { Choices } from "./Choices.tsx"
+import { Lasting, Parts } from "./Lasting.tsx"
 import { WaitingItem } from "./WaitingItem.tsx"
 import { Who } from "./Board.tsx"
-
-/**
- * Time in ms after a call appears during which a key or click is ignored, because it was meant for the previous call.
- */
-const SETTLE = 350
 
 /** The id of the call or permission request to decide; undefined if the item cannot be decided on this page. */
 export const askOf = ({ id, kind }: WaitingRow): string | undefined => {
@@ -46,17 +42,6 @@ const waits = computed(() => {
     .map(({ asks, id, restsOn, since }) => `${id} ${since} ${restsOn} ${asks.join()}`)
     .join("\n")
 })
-
-/**
- * Returns a function that tells whether a key or click counts: only if `shown` was rendered more than `SETTLE` ms ago.
- */
-const useSettled = (shown: unknown) => {
-  const since = useRef(Infinity)
-  useLayoutEffect(() => {
-    since.current = shown === undefined ? Infinity : performance.now()
-  }, [shown])
-  return () => performance.now() - since.current > SETTLE
-}
 
 const Times = ({ row: { since, until } }: { readonly row: Pick<WaitingRow, "since" | "until"> }) => {
   const left = until === null ? undefined : until - now.value
@@ -151,6 +136,8 @@ interface LeaveProps extends Pick<OneProps, "next"> {
 }
 const Leave = ({ asked, isSettled, next, read }: LeaveProps) => {
   const [isDenying, setDenying] = useState(false)
+  const [isLasting, setLasting] = useState(false)
+  const canLast = (asked.offers ?? []).length > 0 && (asked.scopes ?? []).length > 0
   const isBusy = useRef(false)
   const answer = async (decision: "allow" | "deny", reason = "") => {
     if (!isSettled() || isBusy.current) return
@@ -160,18 +147,26 @@ const Leave = ({ asked, isSettled, next, read }: LeaveProps) => {
     isBusy.current = false
   }
   const approve = () => (read.isWhole ? void answer("allow") : read.goOn())
+  const last = () => (read.isWhole ? setLasting(true) : read.goOn())
   useKeys(({ is }) => {
     if (is === "approve") approve()
     else if (is === "deny") setDenying(true)
+    else if (is === "longer" && canLast) last()
     else return false
     return true
   })
   if (isDenying) return <Deny deny={(reason) => void answer("deny", reason)} cancel={() => setDenying(false)} />
+  if (isLasting) return <Lasting asked={asked} next={next} cancel={() => setLasting(false)} />
   return (
     <div class="answers">
       <Approve read={read} approve={approve}>
         Approve once
       </Approve>
+      {canLast && (
+        <button type="button" class="btn large" onClick={last}>
+          For longer …<Kbd>l</Kbd>
+        </button>
+      )}
       <button type="button" class="btn large" onClick={() => setDenying(true)}>
         Deny …<Kbd>d</Kbd>
       </button>
@@ -195,6 +190,7 @@ const Decided = ({ name, next, row }: OneProps & { readonly name: string }) => {
       <div class="fields" {...(questions === undefined ? { ref: read.box } : {})}>
         <Head row={row} title={questions === undefined ? `Asks to run ${asked.tool}` : "Asks you to choose"} />
         {questions === undefined && <Call asked={asked} />}
+        {asked.parts !== undefined && <Parts parts={asked.parts} />}
         {questions === undefined && <Facts asked={asked} />}
       </div>
       {!mayAct.value && right.value === "view" && <p class="muted">{VIEW_ONLY}</p>}

@@ -96,6 +96,7 @@ export class AgentPlace {
       weather: AgentProviders.fair,
       allowance: AgentAllowance.free,
       config: () => config,
+      rules: () => [],
       backend: () => Effect.succeed(backend),
       place: Effect.succeed({ cwd: "/web", branch: undefined }),
       recoveredTo,

@@ -8,7 +8,7 @@ import { type Backend, BackendError, type Decision, type TurnInput } from "../..
 import type { ChildProcess, ExitStatus, Pipe, Program, Spawn } from "../../../src/runs/process/ChildProcess.ts"
 import type { Outcome } from "../../../src/runs/Outcome.ts"
 import { Chance } from "../Chance.ts"
-import { storeId } from "../../../src/app/Platform.ts"
+import { storeId } from "../../../src/runs/process/PeerProcess.ts"
 import type { Life } from "../Universe.ts"
 import { AcpTongue } from "./AcpTongue.ts"
 import { type Keeping, Keepers, type Start } from "./Keepers.ts"

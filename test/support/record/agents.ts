@@ -32,10 +32,10 @@ const crewWorks = Effect.fnUntraced(function* (shop: Stage.Project) {
   yield* Stage.onEach((on) =>
     Effect.gen(function* () {
       const agent = `a-${on}`
-      yield* shop.tell(agent, { ask: "echo one" }, { say: "made" })
+      yield* shop.tell(agent, { ask: "echo one > asked" }, { say: "made" })
       yield* shop.answer((yield* shop.asked(agent)).callId, "allow")
       yield* shop.answers(agent, 1)
-      yield* shop.tell(agent, { ask: "echo two" }, { say: "on" })
+      yield* shop.tell(agent, { ask: "echo two > asked" }, { say: "on" })
       yield* shop.answer((yield* shop.asked(agent)).callId, "deny", "not that one")
       yield* shop.answers(agent, 2)
       yield* shop.tell(agent, { hold: true })
@@ -73,7 +73,7 @@ const crewIsBusy = Effect.fnUntraced(function* (shop: Stage.Project, from: strin
   const before = yield* shop.log("turn.started")
   const turnsOf = (agent: string) => before.filter(({ actor }) => actor === `turn/${agent}`).length
   yield* shop.tell(`${from}-claude`, { hold: true }, { say: "held" })
-  yield* shop.tell(`${from}-acp`, { ask: "echo late" }, { say: "asked" })
+  yield* shop.tell(`${from}-acp`, { ask: "echo late > asked" }, { say: "asked" })
   yield* shop.asked(`${from}-acp`)
   yield* shop.tell(`${from}-model`, { stuck: true }, { say: "stuck" })
   yield* shop.answer((yield* shop.asked(`${from}-model`)).callId, "allow")

@@ -114,7 +114,7 @@ const ended = Effect.fnUntraced(function* (stage: Stage.Stage) {
   yield* done.answers("keeper", 1)
   yield* done.send("tidy", "nothing")
   yield* done.of("tidy", 1, "turn.completed")
-  yield* done.tell("talker", { ask: "true" })
+  yield* done.tell("talker", { ask: "touch asked" })
   yield* done.asked("talker")
   yield* done.tell("idler", { hold: true })
   yield* done.of("idler", 1, "turn.started")

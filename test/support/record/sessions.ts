@@ -99,7 +99,7 @@ export const plates = Effect.fnUntraced(function* (keep: Keep) {
   yield* to("/events", { event_type: "no_such_thing", session_id: "s", cwd: "/" })
   yield* to("/hooks/claude", { hook_event_name: "Stop" })
   // runs of the daemon's own agents have plates too
-  yield* shop.tell("a-claude", { ask: "echo run" }, { say: "done" })
+  yield* shop.tell("a-claude", { ask: "echo run > asked" }, { say: "done" })
   yield* shop.answer((yield* shop.asked("a-claude")).callId, "allow")
   yield* shop.answers("a-claude", 1)
   yield* asks("s-asks", "c-asks")

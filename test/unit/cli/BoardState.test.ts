@@ -188,6 +188,44 @@ describe("a key", () => {
     assert.deepStrictEqual(does(press(state, "a", T0 + EARLY)), [], "the next one slid under the key")
   })
 
+  it("keeps a rule only after its change was seen, by the hash of what was seen", () => {
+    const state = made()
+    press(state, "a")
+    const rules = ["npm test", "npm test **"].map((words) => ({ words, rules: [words] }))
+    const scopes = ["run", "project"] as const
+    state.ask(call.callId, asked(call.callId, { offers: rules, scopes, onlyHere: "a change waits" }), T0)
+    assert.deepStrictEqual(does(press(state, "e", T0 + EARLY)), [], "this scope is not there now")
+    assert.include(state.note?.text, "a change waits")
+    const lasting = { scope: "project", offer: 2 } as const
+    assert.deepStrictEqual(does(press(state, "2 p", T0 + EARLY)), [{ _tag: "Preview", id: call.callId, lasting }])
+    const preview = {
+      hash: "hash of the change",
+      scope: "project",
+      offer: rules[1]!,
+      file: "/c",
+      diff: ["+ x"]
+    } as const
+    state.preview(call.callId, preview, T0 + 1_000)
+    assert.deepStrictEqual(does(press(state, "a", T0 + 1_000)), [], "too early")
+    press(state, "esc", T0 + 2_000)
+    assert.isUndefined(state.call?.preview)
+    state.preview(call.callId, preview, T0 + 3_000)
+    const frame = draw(state, { columns: 100, rows: 40, ascii: false, world: null }, T0 + 3_000).lines.join("\n")
+    assert.include(frame, "It would be kept always in this project, in /c:")
+    assert.deepStrictEqual(does(press(state, "a", T0 + 4_000))[0], {
+      _tag: "Answer",
+      id: call.callId,
+      hash: "hash of the change",
+      decision: "allow",
+      reason: "",
+      lasting
+    })
+    press(state, "a")
+    state.ask(second.callId, asked(second.callId), T0 + 5_000)
+    assert.deepStrictEqual(does(press(state, "r", T0 + 6_000)), [])
+    assert.include(state.note?.text, "only be approved once")
+  })
+
   it("denies with a reason, and a question takes its options", () => {
     const state = made()
     press(state, "a")

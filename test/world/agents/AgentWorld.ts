@@ -2,6 +2,7 @@
  * AgentWorld: an agent over the log in memory, on backends that play turns. `open` begins a
  * daemon's life on that log: its end is a loss, as by kill -9.
  */
+import type { Rule, RuleEffect } from "../../../src/approvals/Rule.ts"
 import * as Prices from "../../../src/domain/Prices.ts"
 import { Context, Effect, Exit, Layer, Schema, Scope } from "effect"
 import { ActorSystem } from "../../../src/core/event-actor/ActorSystem.ts"
@@ -48,6 +49,8 @@ export class AgentWorld {
   /** Where the agent works, each time when its worker asks. */
   waiting = WaitingInputs.memory()
   files = MessageFiles.memory()
+  /** The rules in the configs that are in force. */
+  rules: ReadonlyArray<Rule> = []
   place: AgentEnvironment["Service"]["place"] = Effect.succeed({ cwd: "/tmp", branch: undefined })
   private live: AgentScope | undefined = undefined
   private scope: Scope.Closeable | undefined = undefined
@@ -80,6 +83,14 @@ export class AgentWorld {
     used: () => Effect.void
   }
 
+  /** The rules of the agent's own config. */
+  private get ownRules(): ReadonlyArray<Rule> {
+    const { always, never } = this.config.approvals
+    const place = { scope: "agent", at: "agentd.jsonc:1" } as const
+    const rule = (effect: RuleEffect) => (tool: string) => ({ effect, subject: { tool }, place })
+    return [...always.map(rule("ask")), ...never.map(rule("allow"))]
+  }
+
   /** A daemon takes the log over. */
   readonly open = Effect.gen({ self: this }, function* () {
     const scope = yield* Scope.make()
@@ -98,6 +109,7 @@ export class AgentWorld {
       queued: () => false,
       priceOf: (model) => Prices.priceOf(model),
       config: () => this.config,
+      rules: () => [...this.ownRules, ...this.rules],
       backend: () => Effect.sync(() => this.puppet ?? this.backend),
       place: Effect.suspend(() => this.place),
       recoveredTo: yield* this.log.head,

@@ -52,7 +52,7 @@ describe("tool calls", () => {
       yield* world.tree.send("go", "queue", caller)
       const [call] = yield* asked(world)
       assert.strictEqual(call!.arguments, '{"command":"rm -rf build"}')
-      assert.strictEqual(call!.reason, "shell may have side effects")
+      assert.strictEqual(call!.reason, "removes files")
       const done = yield* world.tree.answer(call!.callId, leave(world.tree, call!.callId), caller)
       assert.isAbove(done.eventId, 0)
       yield* world.kind("turn.completed")

@@ -20,6 +20,7 @@ import type { Backend } from "../../../src/runs/Backend.ts"
 import { OwnFile, type Read, reading } from "../../../src/config/OwnFile.ts"
 import { AgentPort } from "../../../src/domain/AgentPort.ts"
 import type { AgentInfo, Caller } from "../../../src/domain/Messages.ts"
+import { UserApprovals } from "../../../src/domain/UserApprovals.ts"
 import { Redact } from "../../../src/core/event-log/Redact.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import { memoryLog, type TestLog } from "./TestLog.ts"
@@ -33,6 +34,8 @@ export class World {
   readonly backends: Backends["Service"]["make"]
   /** Where the projects' files are read. */
   ownFile: Read = reading()
+  /** The user's own config, if rules can be kept there. */
+  userApprovals: (typeof UserApprovals)["Service"] = UserApprovals.defaultValue()
   /** The project that the daemon is told to take up at once. */
   project: string | undefined = undefined
   /** Whether the supervisors of an open fleet have given up. */
@@ -90,7 +93,8 @@ export class World {
           Redact.layer,
           ProcessTree.layer,
           NodeFileSystem.layer,
-          Layer.succeed(OwnFile, this.ownFile)
+          Layer.succeed(OwnFile, (path, most) => Effect.suspend(() => this.ownFile(path, most))),
+          Layer.succeed(UserApprovals, this.userApprovals)
         )
       )
     )

@@ -1,4 +1,4 @@
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, describe, it, layer } from "@effect/vitest"
 import { Duration, Effect, Exit, Scope, Stream } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -119,6 +119,19 @@ const methods = (here: World) => heard(here).flatMap(({ method }) => method ?? [
 const paramsOf = (here: World, method: string) =>
   heard(here).find((message) => message["method"] === method)?.["params"]
 const read = (here: World, name: string) => fs.readFileSync(path.join(here.folder, name), "utf8")
+
+it("opencode is told to ask about every call while a rule denies or asks, unless the config says otherwise", () => {
+  const own = (more: Partial<Config.AcpBackend>, asksAll: boolean) =>
+    AcpBackend.outlined(
+      config("", { argv: ["opencode", "acp"], ...more }),
+      { store: "", environment: {} },
+      { runId: "r", turnId: "t", agent: "a", prompt: "", cwd: "/", env: {}, resume: undefined, mcp: {}, asksAll }
+    ).options.own["OPENCODE_PERMISSION"]
+  assert.include(own({}, true), '"bash":"ask"')
+  assert.isUndefined(own({}, false))
+  assert.strictEqual(own({ env: { OPENCODE_PERMISSION: "{}" } }, true), "{}")
+  assert.isUndefined(own({ argv: ["gemini", "--acp"] }, true))
+})
 
 layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
   describe("turns", () => {

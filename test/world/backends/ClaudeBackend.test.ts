@@ -4,6 +4,7 @@ import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
+import type { ClaudeBackend } from "../../../src/config/BackendConfig.ts"
 import type { Decision, Run, RunEvent } from "../../../src/runs/Backend.ts"
 import * as ClaudeCommand from "../../../src/runs/claude/ClaudeCommand.ts"
 import { identify, isAlive } from "../../../src/runs/process/ProcessTable.ts"
@@ -45,6 +46,19 @@ describe("argvOf", () => {
     ).join(" ")
     for (const part of ["--model opus", "--permission-mode plan", "--mcp-config /mcp.json", "--add-dir /x"])
       assert.include(all, part)
+  })
+  it("while a rule denies or asks, it asks about every call, unless the config names another mode", () => {
+    const settings = (more: Partial<ClaudeBackend>, asksAll: boolean) => {
+      const argv = ClaudeCommand.argvOf(config(more), { _tag: "New", id: "a" }, undefined, asksAll)
+      return argv.flatMap((word, index) => (argv[index - 1] === "--settings" ? [word] : []))
+    }
+    const [given = "{}", ...more] = settings({}, true)
+    assert.deepStrictEqual(more, [])
+    assert.includeMembers(JSON.parse(given).permissions.ask, ["*", "Bash", "Edit", "Read", "mcp__*"])
+    assert.deepStrictEqual(settings({}, false), [])
+    for (const permissionMode of ["acceptEdits", "plan", "bypassPermissions"] as const)
+      assert.deepStrictEqual(settings({ permissionMode }, true), [])
+    assert.deepStrictEqual(settings({ args: ["--settings", "mine.json"] }, true), [given, "mine.json"])
   })
 })
 

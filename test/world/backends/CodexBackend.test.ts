@@ -92,6 +92,13 @@ describe("what Codex may do without asking", () => {
       sandbox: "workspace-write"
     })
   })
+  it("is nothing while a rule denies or asks, unless the config names a policy", () => {
+    const policy = (config: Parameters<typeof CodexCommand.permissionsOf>[0]) =>
+      CodexCommand.permissionsOf(config, "auto", false, true)
+    assert.deepStrictEqual(policy({}), { approvalPolicy: "untrusted", sandbox: "read-only" })
+    assert.strictEqual(policy({ approvalPolicy: "on-request" }).approvalPolicy, "on-request")
+    assert.strictEqual(policy({ approvalPolicy: "never" }).approvalPolicy, "never")
+  })
 })
 
 layer(Support.layer, { excludeTestServices: true })("CodexBackend", (it) => {

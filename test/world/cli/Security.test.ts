@@ -49,6 +49,37 @@ describe("doctor --security", () => {
     })
   )
 
+  it.live("says what runs unasked in a sandbox, and where that setting has no effect", () =>
+    Effect.gen(function* () {
+      const made = yield* box
+      const backend = { type: "command", shell: "cat" }
+      const approvals = { inside: "run" }
+      made.configure({
+        agents: {
+          held: { backend: { ...backend, sandbox: "required" }, approvals },
+          loose: { backend: { ...backend, sandbox: "on" }, approvals },
+          open: { backend: { ...backend, sandbox: "required", network: true }, approvals }
+        }
+      })
+      const { stdout } = yield* made.cli("doctor", "--security", "--json")
+      const all = JSON.parse(stdout) as ReadonlyArray<{
+        readonly agent: string
+        readonly approvals: { readonly inside: boolean }
+      }>
+      assert.deepStrictEqual(
+        all.map(({ agent, approvals }) => [agent, approvals.inside]),
+        [
+          ["held", true],
+          ["loose", false],
+          ["open", false]
+        ]
+      )
+      const text = (yield* made.cli("doctor", "--security")).stdout.replace(/\s+/g, " ")
+      assert.include(text, "what stays in its sandbox runs unasked")
+      assert.include(text, 'inside "run" has no effect: it needs "sandbox": "required" and no network')
+    })
+  )
+
   it.live("says the same of what the daemon runs, and a table of all agents comes first", () =>
     Effect.gen(function* () {
       const made = yield* box

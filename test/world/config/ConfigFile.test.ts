@@ -97,7 +97,7 @@ describe("ConfigFile", () => {
         interruptGrace: Duration.seconds(10),
         minRunInterval: Duration.seconds(1),
         idleTimeout: Duration.minutes(5),
-        approvals: { mode: "auto", always: [], never: [], timeout: "off" },
+        approvals: { mode: "auto", rules: [], inside: "ask", always: [], never: [], timeout: "off" },
         toolTimeout: Duration.minutes(2),
         maxToolTimeout: Duration.minutes(30),
         budget: {},

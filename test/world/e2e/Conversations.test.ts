@@ -171,7 +171,7 @@ layer(town, { excludeTestServices: true })("a conversation under the daemon", (i
       yield* shop.tell("keeper", { run: "echo work > work.txt" }, { say: "kept" })
       yield* shop.answers("keeper", 1)
       const { cwd } = yield* shop.row("keeper", "has a place", ({ cwd }) => cwd !== null)
-      yield* shop.tell("talker", { ask: "true" })
+      yield* shop.tell("talker", { ask: "touch hi" })
       yield* shop.asked("talker")
       yield* shop.tell("idler", { hold: true })
       yield* shop.of("idler", 1, "turn.started")

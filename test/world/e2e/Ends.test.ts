@@ -270,7 +270,7 @@ describe("runTimeout", () => {
         const shop = stage.home({ agents: { it: { ...stage.agent(on), runTimeout: "5s" } } })
         yield* stage.up
         yield* shop.register
-        yield* shop.tell("it", { ask: "true" }, { sleep: 3000 }, { say: "done" })
+        yield* shop.tell("it", { ask: "touch asked" }, { sleep: 3000 }, { say: "done" })
         yield* shop.asked("it")
         // longer than the limit: no event tells that it does not count
         yield* Effect.sleep("6 seconds")

@@ -151,6 +151,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Calls"],
   ["Asked", of("none")],
   ["Answer", of("none", { decision: "allow", reason: "" })],
+  ["AnswerPreview", of("none", { lasting: { scope: "run", offer: 1 } })],
   ["Set", of("sleeper", { model: null, mode: null, reset: true })],
   ["Offers", of("sleeper")],
   ["Diff", of("nobody")],

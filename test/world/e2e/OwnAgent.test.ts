@@ -35,6 +35,8 @@ if (lacks) console.warn("SKIPPED: a backend in python (no python3 on this machin
 const agentOf = (...argv: ReadonlyArray<string>) => ({
   backend: { type: "acp", argv, killGrace: "500ms", startTimeout: "20 seconds" },
   may: [],
+  // without this rule, agentd itself would allow what the agents of the page ask for
+  approvals: { always: ["execute"] },
   minRunInterval: "0ms",
   backoff: { base: "100ms", cap: "200ms" }
 })

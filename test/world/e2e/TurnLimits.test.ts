@@ -86,7 +86,7 @@ describe("a turn that reaches its limit", () => {
       })
       yield* stage.up
       yield* project.register
-      yield* project.tell("ann", { ask: "true" }, { say: "done" })
+      yield* project.tell("ann", { ask: "touch asked" }, { say: "done" })
       yield* project.tell("bob", { sleep: 3_000 }, { say: "done" })
       const { callId } = yield* project.asked("ann")
       yield* Effect.sleep("3 seconds")

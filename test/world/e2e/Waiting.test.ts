@@ -66,7 +66,7 @@ describe("what needs a person", () => {
       assert.strictEqual(cut!.payload["partial_output"], "The first half")
 
       yield* shop.tell("asker", { mcp: ["ask_person", { question: "Which branch?" }] })
-      yield* shop.tell("approver", { ask: "echo hi" })
+      yield* shop.tell("approver", { ask: "touch hi" })
       for (const agent of ["sleeper", "ghost"]) yield* shop.send(agent, "Wake up.")
       const { conversation } = yield* third.conversation
       yield* stage.rpc((client) =>

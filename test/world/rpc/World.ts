@@ -3,6 +3,8 @@
  * DaemonControl that keep their contracts in memory, behind the real control
  * server on a real socket in a folder of its own.
  */
+import { createHash } from "node:crypto"
+import type { AnswerScope } from "../../../src/approvals/AnswerScope.ts"
 import * as Access from "../../../src/access/Access.ts"
 import type { Board } from "../../../src/domain/BoardMessages.ts"
 import { conversation, wordOf } from "../../../src/domain/StatusWords.ts"
@@ -128,6 +130,8 @@ export interface World {
   /** By the project's name. */
   readonly changes: Map<string, ConfigChangeInfo>
   readonly calls: Array<CallInfo>
+  /** The parts and offers of each call. */
+  readonly decided: Pick<AskedCall, "parts" | "offers" | "scopes" | "onlyHere">
   readonly conversations: Array<ConversationInfo>
   /** Live runs, and whose they are. */
   readonly voices: Map<string, VoiceOf>
@@ -156,6 +160,7 @@ export const makeWorld = (over: Partial<World> = {}): World => ({
   ],
   changes: new Map(),
   calls: [],
+  decided: {},
   conversations: [conversationInfo()],
   voices: new Map([
     [
@@ -245,6 +250,12 @@ export const askedOf = ({
   return { ...whole, id: callId, hash, reason, since, until }
 }
 
+/** The hash that an approval with a rule names. */
+export const previewHash = (call: CallInfo, scope: AnswerScope): string =>
+  createHash("sha256")
+    .update(`${askedOf(call).hash} ${scope}`)
+    .digest("hex")
+
 /** A call is answered once; whoever comes later is told so. */
 const onCalls = (world: World) =>
   ({
@@ -259,9 +270,18 @@ const onCalls = (world: World) =>
       const found = world.calls.find(({ callId, state }) => callId.startsWith(name) && state === "awaiting_approval")
       return found === undefined
         ? refused(`${name} asks no more.`, "See what waits: agentd approve")
-        : Effect.succeed(askedOf(found))
+        : Effect.succeed({ ...askedOf(found), ...world.decided })
     },
-    answerCall: (callId, { answers, behavior, hash, reason }, caller) =>
+    answerPreview: (name, { offer: number, scope }) => {
+      const call = world.calls.find(({ callId }) => callId.startsWith(name))
+      const offer = world.decided.offers?.[number - 1]
+      if (call === undefined || offer === undefined)
+        return refused(`There is no offer ${number}.`, "See what waits: agentd approve")
+      const file = scope === "run" ? null : "/srv/web/agentd.jsonc"
+      const diff = file === null ? [] : ["@ 3", '   "approvals": {', `+    "rules": [{ "allow": "${offer.rules[0]}" }]`]
+      return Effect.succeed({ hash: previewHash(call, scope), scope, offer, file, diff })
+    },
+    answerCall: (callId, { answers, behavior, hash, lasting, reason }, caller) =>
       Effect.suspend(() => {
         const index = world.calls.findIndex((call) => call.callId === callId)
         const found = world.calls[index]
@@ -269,10 +289,15 @@ const onCalls = (world: World) =>
         if (found.state !== "awaiting_approval") {
           return refused(`${callId} was approved already.`, "See what waits: agentd approve")
         }
-        const unseen = behavior === "allow" && !answers ? refusalOf(callId, hash, askedOf(found).hash) : undefined
+        const shown = lasting === undefined ? askedOf(found).hash : previewHash(found, lasting.scope)
+        const unseen = behavior === "allow" && !answers ? refusalOf(callId, hash, shown) : undefined
         if (unseen !== undefined) return refused(unseen.message, unseen.remedy)
         world.calls[index] = { ...found, state: "executing" }
-        world.commands.push(["answerCall", callId, { behavior, reason, by: caller.by, ...(answers && { answers }) }])
+        world.commands.push([
+          "answerCall",
+          callId,
+          { behavior, reason, by: caller.by, ...(answers && { answers }), ...(lasting && { lasting }) }
+        ])
         return Effect.succeed({ eventId: 9, message: `${found.tool}: ${behavior}` })
       })
   }) satisfies Partial<Agents["Service"]>

@@ -462,7 +462,7 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
       Effect.gen(function* () {
         const { seen, shop } = yield* Shop
         const { page } = seen
-        yield* shop.tell("approved", { ask: "echo hi" })
+        yield* shop.tell("approved", { ask: "touch hi" })
         yield* shop.asked("approved")
         yield* promise(async () => {
           const found: Array<string> = []

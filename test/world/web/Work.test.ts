@@ -278,7 +278,7 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
           await page.getByRole("radio", { name: "Cache" }).click()
           await page.getByRole("heading", { name: "Tokens by hour and kind" }).waitFor()
           await page.locator(".legend", { hasText: "not cached 10" }).waitFor()
-          await page.locator(".legend", { hasText: "written 5" }).waitFor()
+          await page.locator(".legend", { hasText: "output 5" }).waitFor()
           await page.getByRole("radio", { name: "Tokens" }).click()
           await page.locator(".legend", { hasText: "m 15" }).waitFor()
         })

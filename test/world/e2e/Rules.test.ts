@@ -1,0 +1,100 @@
+/** Rules under a real daemon: a call names the rule that it waits for, `ls` knows when, and `rm` says who waits. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { PROGRAM } from "../../support/Program.ts"
+import * as Stage from "../../support/Stage.ts"
+
+interface Listed {
+  readonly effect: string
+  readonly words: string
+  readonly lastUsed: number | null
+  readonly unused: boolean
+}
+
+describe("rules", () => {
+  it.live(
+    "a call waits for a rule that asks: it is named, listed as used, and removed with a word about the call",
+    () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage.make
+        const shop = stage.home({
+          name: "shop",
+          approvals: { rules: [{ allow: "touch made" }, { deny: "rm made" }, { ask: "touch later" }] },
+          agents: { a: stage.agent("claude"), b: stage.agent("claude") }
+        })
+        yield* stage.up
+        const { unseen } = yield* shop.register
+        const hooks = /: No rule sees a call that a PermissionRequest hook/
+        assert.lengthOf(unseen?.filter((sentence) => hooks.test(sentence)) ?? [], 2, "both agents: a rule denies")
+        yield* shop.tell("a", { ask: "touch made" }, { say: "made" })
+        assert.deepStrictEqual(yield* shop.answers("a", 1), ["made"])
+        yield* shop.tell("b", { ask: "touch later" }, { say: "later" })
+        const { callId } = yield* shop.asked("b")
+        const [asked] = yield* shop.log("tool.approval_requested")
+        assert.match(String(asked?.payload["policy_reason"]), /^ask "touch later" \(agentd\.jsonc:\d+\)$/)
+
+        const { stdout } = yield* shop.cli("--json", "approvals", "ls")
+        const listed = (JSON.parse(stdout) as { readonly rules: ReadonlyArray<Listed> }).rules
+        assert.deepStrictEqual(
+          listed.map(({ effect, lastUsed, unused, words }) => [`${effect} ${words}`, lastUsed !== null, unused]),
+          [
+            ["allow touch made", true, false],
+            ["deny rm made", false, false],
+            ["ask touch later", true, false]
+          ]
+        )
+
+        const removed = yield* shop.cli("--json", "approvals", "rm", "touch later", "--yes")
+        assert.deepInclude(JSON.parse(removed.stdout), { waiting: [callId] })
+        assert.notInclude(readFileSync(join(shop.root, "agentd.jsonc"), "utf8"), "touch later")
+        const [project] = yield* stage.rpc((client) => client.Projects())
+        assert.isUndefined(project?.waits, "the change is in force")
+        yield* shop.answer(callId, "deny")
+      })
+  )
+
+  it.live("an agent's process removes no rule, also without its run's variable", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const shop = stage.home({
+        name: "shop",
+        approvals: { rules: [{ deny: "rm made" }] },
+        agents: { a: stage.agent("claude") }
+      })
+      yield* stage.up
+      yield* shop.register
+      const words = ["--state", stage.box.state, "approvals", "rm", "'rm made'", "--yes"].join(" ")
+      const command = `env -u AGENTD_RUN ${process.execPath} ${PROGRAM} ${words} 2>> said; echo $? >> said`
+      yield* shop.tell("a", { ask: command }, { say: "done" })
+      yield* shop.answer((yield* shop.asked("a")).callId, "allow")
+      yield* shop.answers("a", 1)
+      const said = shop.noted("a", "said")
+      assert.include(said[0], "inside an agent")
+      assert.notStrictEqual(said.at(-1), "0")
+      assert.include(readFileSync(shop.config, "utf8"), "rm made")
+    })
+  )
+
+  it.live("no rule is removed while another change of the file waits for trust", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const a = stage.agent("claude")
+      const config = { name: "shop", approvals: { rules: [{ deny: "rm made" }] }, agents: { a } }
+      const shop = stage.home(config)
+      yield* stage.up
+      yield* shop.register
+      shop.configure({ ...config, agents: { a, evil: a } })
+      yield* shop.until(
+        "the change waits",
+        stage.rpc((client) => client.Projects()),
+        ([project]) => project?.waits !== undefined
+      )
+      const { code, stderr } = yield* shop.cli("approvals", "rm", "rm made", "--yes")
+      assert.notStrictEqual(code, 0)
+      assert.include(stderr, "changes that are not in force, so nothing was removed")
+      assert.include(readFileSync(shop.config, "utf8"), "rm made")
+    })
+  )
+})
