@@ -3,7 +3,7 @@
  */
 import { Schema } from "effect"
 import { BackendConfig } from "./BackendConfig.ts"
-import { described, Name, optional, Text, whole, withDefault, Word } from "./Fields.ts"
+import { described, matching, Name, optional, Text, whole, withDefault, Word } from "./Fields.ts"
 import { Rules } from "./RuleConfig.ts"
 import { LimitsConfig } from "./LimitsConfig.ts"
 import { Span, SpanOrOff } from "./Span.ts"
@@ -145,10 +145,72 @@ const MAX_FALLBACKS = 8
 
 const MAX_LABELS = 20
 
-const Worktree = Schema.Union([
-  Schema.Boolean,
-  Schema.Struct({ base: optional(Word, "The commit or branch that the work tree starts from. Default: HEAD.") })
+const MAX_PATTERNS = 100
+
+/** A path or pattern in the project. One pattern for all rules, because a second check would lose the description. */
+const Inside = Schema.String.check(
+  matching(
+    // oxlint-disable-next-line no-control-regex
+    /^(?![/~]|\.?$)(?!(?:[^/]*\/)*(?:\.\.|\.git)(?:\/|$))(?=[^\u0000]*$)\s*\S/u,
+    "must be relative to the project's root, without .., and not below .git"
+  )
+)
+
+const Patterns = Schema.Array(Inside).check(
+  Schema.isMaxLength(MAX_PATTERNS, { message: `must contain at most ${MAX_PATTERNS} entries` })
+)
+
+const CacheFolder = Schema.Union([
+  Inside,
+  Schema.Struct({
+    path: described(Inside, "The folder, relative to the project's root."),
+    shared: Schema.Boolean.pipe(
+      withDefault(
+        false,
+        "Whether all agents of the project write to the same folder. One agent can then change what another one runs."
+      )
+    )
+  })
 ])
+
+export const WorktreeConfig = Schema.Struct({
+  base: optional(Word, "The commit or branch that the work tree starts from. Default: HEAD."),
+  copy: Patterns.pipe(
+    withDefault(
+      [],
+      "Files of your checkout that git does not track and the work tree gets as copies, as in .gitignore: .env, config/*.local.json. The lines of the file .worktreeinclude count, too."
+    )
+  ),
+  link: Patterns.pipe(
+    withDefault(
+      [],
+      "Folders of your checkout that the work tree sees read-only: node_modules. An agent without a sandbox gets a copy."
+    )
+  ),
+  setup: optional(
+    Word,
+    "A command line for sh that prepares a new work tree: npm ci. It runs as confined as the agent, and again when it changes. A script of the project is read from your checkout."
+  ),
+  teardown: optional(Word, "A command line for sh that runs before the work tree is removed."),
+  timeout: Span.pipe(withDefault("10 minutes", "How long setup and teardown may each take.")),
+  ports: optional(
+    whole(1, 100),
+    "Number of ports that only this agent has: PORT_0, PORT_1 and so on in its environment, and PORT for the first."
+  ),
+  cache: Schema.Array(CacheFolder)
+    .check(Schema.isMaxLength(MAX_PATTERNS, { message: `must contain at most ${MAX_PATTERNS} entries` }))
+    .pipe(withDefault([], "Folders of the work tree that are kept when it is removed: .cache, target."))
+})
+export type WorktreeConfig = typeof WorktreeConfig.Type
+
+const Worktree = Schema.Union([Schema.Boolean, WorktreeConfig])
+
+/** The settings of `"worktree": true`. */
+export const PLAIN_WORKTREE: WorktreeConfig = Schema.decodeSync(WorktreeConfig)({})
+
+/** The settings of an agent's work tree; undefined if it has none. */
+export const worktreeConfigOf = ({ worktree }: Pick<AgentConfig, "worktree">): WorktreeConfig | undefined =>
+  typeof worktree === "object" ? worktree : worktree ? PLAIN_WORKTREE : undefined
 
 export const AgentConfig = Schema.Struct({
   role: optional(Word, "What this agent is, in a few words; shown by `agentd ps`."),

@@ -5,9 +5,9 @@
  * to be harmless or stricter. So a field that a later agentd adds is never overlooked. The diff leaves out only
  * unchanged lines.
  */
-import { Schema, TextDiff } from "effect"
+import { Duration, Schema, TextDiff } from "effect"
 import { isReadonlyObject as isObject } from "effect/Predicate"
-import type { AgentConfig } from "./AgentConfig.ts"
+import { type AgentConfig, PLAIN_WORKTREE, worktreeConfigOf } from "./AgentConfig.ts"
 import type { Project } from "./ConfigFile.ts"
 import { type RuleEntry, ruleOf } from "./RuleConfig.ts"
 
@@ -30,11 +30,12 @@ const HARMLESS = [
   "channels.**",
   "prices.**",
   "conversation.**",
-  ...below("agents.*", "role instructions prompt mode autostart worktree.** maxConsecutiveErrors maxTotalErrors"),
+  ...below("agents.*", "role instructions prompt mode autostart maxConsecutiveErrors maxTotalErrors"),
   ...below("agents.*", "backoff.** runTimeout interruptGrace minRunInterval maxRunsPerHour idleTimeout toolTimeout"),
   ...below("agents.*", "maxToolTimeout budget.** can labels parent output.** approvals.timeout"),
   ...below("agents.*.backend", "model resume silence startTimeout killGrace readyAfter retries price.** maxRounds"),
   "agents.*.backend.maxOutputTokens",
+  ...below("agents.*.worktree", "base ports"),
   ...below("goals", "planner critic workers checkTimeout rounds target planTries maxTaskErrors maxErrors backoff.**"),
   ...below("goals", "taskTimeout blockedTimeout"),
   ...below("schedules.*", "cron timeZone catchUp send.** goal.text goal.planner goal.critic goal.rounds goal.target"),
@@ -43,6 +44,7 @@ const HARMLESS = [
 
 /** Fields whose values are ordered, from the strictest to the most permissive. */
 const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unknown>]> = [
+  ["agents.*.worktree", [true, false]],
   ["agents.*.approvals.mode", ["read_only", "auto", "full_access"]],
   ["agents.*.approvals.inside", ["ask", "run"]],
   ["agents.*.backend.permissionMode", ["plan", "default", "acceptEdits", "bypassPermissions"]],
@@ -80,7 +82,13 @@ const scales = SCALES.map(([pattern, scale]) => ({ isMeant: matcher([pattern]), 
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-const shown = (value: unknown): string => (value === undefined ? "nothing" : JSON.stringify(value))
+const shown = (value: unknown): string => {
+  if (Duration.isDuration(value)) return Duration.format(value)
+  return value === undefined ? "nothing" : JSON.stringify(value)
+}
+
+const isFields = (value: unknown): value is { readonly [name: string]: unknown } =>
+  isObject(value) && !Duration.isDuration(value)
 
 const entriesOf = (value: unknown): ReadonlyArray<unknown> =>
   Array.isArray(value) ? value : value === undefined ? [] : [value]
@@ -137,7 +145,7 @@ const ofRules = (
 /** The fields that differ, each with its full path. A value that exists in only one config counts as one field. */
 const differences = (before: unknown, after: unknown, path: Path = []): ReadonlyArray<Consequence> => {
   if (same(before, after)) return []
-  if (isObject(before) && isObject(after)) {
+  if (isFields(before) && isFields(after)) {
     const names = new Set([...Object.keys(before), ...Object.keys(after)])
     return [...names].flatMap((name) => differences(before[name], after[name], [...path, name]))
   }
@@ -158,8 +166,22 @@ const ofFallbacks = (name: string, before: AgentConfig, after: AgentConfig): Rea
     ]
   }).flat()
 
+/** Compares the settings of work trees field by field, also if only one of them is written as an object. */
+const ofWorktrees = (name: string, before: AgentConfig, after: AgentConfig): ReadonlyArray<Consequence> => {
+  const path = ["agents", name, "worktree"]
+  const [old, next] = [worktreeConfigOf(before), worktreeConfigOf(after)]
+  return [
+    ...differences(old !== undefined, next !== undefined, path),
+    ...(next === undefined ? [] : differences(old ?? PLAIN_WORKTREE, next, path))
+  ]
+}
+
 const ofAgent = (name: string, before: AgentConfig, after: AgentConfig): ReadonlyArray<Consequence> => [
-  ...differences({ ...before, fallback: [] }, { ...after, fallback: [] }, ["agents", name]),
+  ...differences({ ...before, fallback: [], worktree: true }, { ...after, fallback: [], worktree: true }, [
+    "agents",
+    name
+  ]),
+  ...ofWorktrees(name, before, after),
   ...ofFallbacks(name, before, after)
 ]
 
@@ -189,6 +211,15 @@ const runs = (backend: AgentConfig["backend"]): string => {
   }
 }
 
+/** Settings of a new agent's work tree that read files of the user or run a command. */
+const ofTree = (agent: AgentConfig): string => {
+  const { base: _base, ports: _ports, ...rest } = worktreeConfigOf(agent) ?? PLAIN_WORKTREE
+  return Object.entries(rest)
+    .filter(([field, value]) => !same(value, PLAIN_WORKTREE[field as keyof typeof rest]))
+    .map(([field, value]) => `, worktree.${field} ${shown(value)}`)
+    .join("")
+}
+
 const born = (name: string, agent: AgentConfig): Consequence => {
   const backends = [agent.backend, ...agent.fallback]
   const variables = [...new Set(backends.flatMap(({ env }) => Object.keys(env)))]
@@ -197,9 +228,10 @@ const born = (name: string, agent: AgentConfig): Consequence => {
   const never = agent.approvals.never.length === 0 ? "" : `, never asks for ${shown(agent.approvals.never)}`
   const ruled = rules.map((rule) => `, ${ruleOfEntry(rule)}`).join("")
   const own = inside === "run" ? ", inside run" : ""
+  const prepared = ofTree(agent)
   return {
     dangerous: true,
-    text: `a new agent, ${name}: ${backends.map(runs).join("; falls back: ")}${set}; approvals ${mode}${own}${never}${ruled}, may ${shown(agent.may)}`
+    text: `a new agent, ${name}: ${backends.map(runs).join("; falls back: ")}${set}; approvals ${mode}${own}${never}${ruled}${prepared}, may ${shown(agent.may)}`
   }
 }
 
