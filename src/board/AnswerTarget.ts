@@ -4,14 +4,16 @@
  *
  * Guarantees: an answer applies to one call or request only. If a prefix matches several ids, the answer is rejected:
  * ids that were created in the same minute begin alike. A settled call is never mistaken for a waiting one. An agent's
- * name selects its waiting call, if there is exactly one.
+ * name selects its waiting call, if there is exactly one. Several calls are approved together or not at all: each must
+ * still be the call that was shown.
  */
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import type { Lasting } from "../approvals/AnswerScope.ts"
 import { isOf } from "../config/ProjectName.ts"
 import { agentKinds } from "../agents/machines/AgentKinds.ts"
 import { Agents } from "../projects/service/Agents.ts"
 import type { Answer } from "../agents/machines/CallRow.ts"
+import * as CallHash from "../domain/CallHash.ts"
 import { type Caller, type CallInfo, type PlateInfo, refuse } from "../domain/Messages.ts"
 import type { Decision } from "../plates/Approvals.ts"
 import { Plates } from "../plates/Plates.ts"
@@ -119,8 +121,14 @@ export const asked = Effect.fnUntraced(function* (name: string, caller: Caller) 
     : yield* (yield* Plates).asked(which.name)
 })
 
-/** The user's answer. `lasting`: the approval also keeps a rule, and `hash` is the hash of its preview. */
-export type Given = Omit<Answer, "lasting"> & { readonly lasting?: Lasting | undefined }
+/**
+ * The user's answer. `lasting`: the approval also keeps a rule, and `hash` is the hash of its preview. `also`: further
+ * calls that are approved with it.
+ */
+export type Given = Omit<Answer, "lasting"> & {
+  readonly lasting?: Lasting | undefined
+  readonly also?: ReadonlyArray<{ readonly name: string; readonly hash: string }> | undefined
+}
 
 const ONCE = refuse(
   "invalid",
@@ -133,7 +141,7 @@ export const preview = Effect.fnUntraced(function* (name: string, lasting: Lasti
   return which._tag === "Call" ? yield* (yield* Agents).answerPreview(which.callId, lasting) : yield* ONCE
 })
 
-export const answer = Effect.fnUntraced(function* (
+const answerOne = Effect.fnUntraced(function* (
   name: string,
   { answers, behavior, hash, lasting, reason }: Given,
   caller: Caller
@@ -146,3 +154,43 @@ export const answer = Effect.fnUntraced(function* (
   const decision: Decision = behavior === "allow" ? { behavior, answers, hash } : { behavior, message: told(reason) }
   return yield* (yield* Plates).answer(which.name, decision, caller)
 })
+
+const THEM = "See the calls that wait now: agentd approve --all"
+
+/** Approves several calls once. If one of them has changed or no longer waits, none is approved. */
+const answerAll = Effect.fnUntraced(function* (
+  all: ReadonlyArray<{ readonly name: string; readonly hash: string }>,
+  given: Given,
+  caller: Caller
+) {
+  const none = (why: string) => refuse("conflict", `None of the ${all.length} calls was approved: ${why}`, THEM)
+  for (const { hash, name } of all) {
+    const now = yield* Effect.mapError(asked(name, caller), ({ message }) => none(message))
+    if (now.questions !== undefined) return yield* none(`${now.id} asks you to choose.`)
+    const changed = CallHash.refusalOf(now.id, hash, now.hash)
+    if (changed !== undefined) return yield* none(changed.message)
+  }
+  const said = yield* Effect.forEach(all, ({ hash, name }) =>
+    Effect.result(answerOne(name, { ...given, hash }, caller))
+  )
+  const failed = said.filter(Result.isFailure)
+  if (failed.length > 0) {
+    const [{ failure }] = failed as [(typeof failed)[number]]
+    const count = `${failed.length} of ${all.length} calls were not approved`
+    return yield* refuse("conflict", `${count}: ${failure.message}`, THEM)
+  }
+  const last = said.filter(Result.isSuccess).at(-1)!.success
+  return { ...last, message: `${all.length} calls are approved.` }
+})
+
+export const answer = (name: string, given: Given, caller: Caller) => {
+  const { also = [], answers, behavior, hash, lasting } = given
+  if (also.length === 0) return answerOne(name, given, caller)
+  if (behavior === "deny" || answers !== undefined || lasting !== undefined || hash === undefined)
+    return refuse(
+      "invalid",
+      "Several calls can only be approved once, each by its hash: `also` fits no denial, `answers` or `lasting`.",
+      "Answer the calls one by one: agentd approve"
+    )
+  return answerAll([{ name, hash }, ...also], given, caller)
+}

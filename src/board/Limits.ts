@@ -8,6 +8,8 @@ export const Limits = {
   reasonLength: 1024,
   /** Maximum number of bytes of a file's content in one call. */
   pieceBytes: 768 * 1024,
+  /** Maximum number of calls that are approved at once. */
+  batch: 100,
   /** Answers to a call's questions: maximum number of answers, and maximum length of each. */
   answers: { count: 8, length: 8 * 1024 },
   kinds: 64,

@@ -55,9 +55,22 @@ export const WaitingRow = Schema.Struct({
 })
 export type WaitingRow = typeof WaitingRow.Type
 
+/** Calls of one kind that wait for approval: the same rule would allow them, for the same reasons. */
+export const CallBatch = Schema.Struct({
+  /** Hash of the ids and hashes of the calls. */
+  hash: Schema.String,
+  /** Common words of the calls: `npm run …`. */
+  words: Schema.String,
+  /** The calls, oldest first, each with its own hash. */
+  calls: Schema.Array(Schema.Struct({ id: Schema.String, hash: Schema.String }))
+})
+export type CallBatch = typeof CallBatch.Type
+
 export const WaitingReply = Schema.Struct({
   rows: Schema.Array(WaitingRow),
   more: Schema.Int,
+  /** The calls of agents that wait for approval, by kind. Undefined: none waits. */
+  batches: Schema.optionalKey(Schema.Array(CallBatch)),
   /** True if the daemon is still reading its log, so that rows can be missing. */
   reading: Schema.optionalKey(Schema.Boolean)
 })

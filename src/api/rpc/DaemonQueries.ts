@@ -4,7 +4,7 @@
  *
  * Guarantees: this module has no state.
  */
-import { Clock, Effect, Stream } from "effect"
+import { Clock, Effect, Option, Stream } from "effect"
 import { Agents } from "../../projects/service/Agents.ts"
 import type { Agreed } from "../../projects/ConfigTrust.ts"
 import { explain } from "../../projects/service/Explain.ts"
@@ -13,6 +13,8 @@ import { Channels } from "../../channels/Channels.ts"
 import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo, refuse } from "../../domain/Messages.ts"
 import { Goals } from "../../goals/Goals.ts"
 import * as GoalWhy from "../../goals/GoalWhy.ts"
+import * as CallBatch from "../../board/CallBatch.ts"
+import { callIdOf } from "../../board/WaitingGroups.ts"
 import * as WaitingList from "../../board/WaitingList.ts"
 import { Plates } from "../../plates/Plates.ts"
 import { SpendingLimits } from "../../domain/SpendingLimits.ts"
@@ -182,6 +184,16 @@ export const someOf = Effect.fnUntraced(function* (
 
 export const listing = Effect.map(gathered(false), WaitingList.listOf)
 
+/** The list, with the calls that wait for approval by kind. */
+const waiting = Effect.gen(function* () {
+  const agents = yield* Agents
+  const reply = yield* listing
+  const ids = reply.rows.flatMap((row) => (row.kind === "approval" ? (callIdOf(row) ?? []) : []))
+  // a call that was answered in the meantime is in no batch
+  const asked = yield* Effect.forEach(ids, (id) => Effect.option(agents.askedCall(id)))
+  return ids.length === 0 ? reply : { ...reply, batches: CallBatch.batchesOf(asked.flatMap(Option.toArray)) }
+})
+
 /** Waits until the channels in a valid project file exist, so that the next command finds them. */
 const awaitChannels = Effect.fnUntraced(function* ({ conversation, problems }: ProjectInfo) {
   if (problems.length === 0) yield* Effect.timeoutOption((yield* Channels).configured(conversation), "5 seconds")
@@ -314,7 +326,7 @@ export const make = Effect.gen(function* () {
     why: (name: string, caller: Caller) => here(why(name, caller)),
     explain: (name: string, caller: Caller) => here(explainAny(name, caller)),
     timeline: Timeline.make(yield* EventLog, yield* Agents, (yield* DaemonControl).kinds),
-    waiting: here(listing),
+    waiting: here(waiting),
     verify: Stream.provideContext(verify, context),
     erasable: (eventId: number) => here(refusing(erasable(eventId))),
     erase: (eventId: number, also: boolean, { by }: Caller) => here(refusing(erase(eventId, also, by))),

@@ -286,7 +286,18 @@ const daemon = [
          * An approval that also keeps a rule. `hash` is then the hash of the preview (`AnswerPreview`). Undefined: the
          * approval is for this call alone.
          */
-        lasting: Schema.optionalKey(lasting)
+        lasting: Schema.optionalKey(lasting),
+        /**
+         * Further calls that are approved once with this one, each by the hash that the user has seen. If one of the
+         * calls has changed or no longer waits, none is approved.
+         */
+        also: Schema.optionalKey(
+          Bounds.list(
+            Schema.Struct({ name: Bounds.name, hash: Bounds.name }),
+            Limits.batch,
+            "Approve fewer calls at once."
+          )
+        )
       },
       "decides"
     ),

@@ -2,83 +2,84 @@
  * `agentd approve --all`: shows the calls that wait as batches: calls of one kind are one question with a row for each.
  * `agentd approve --all HASH` approves exactly the calls of the batch that was shown.
  *
- * Guarantees: each call is approved by its own hash. A call that came since the batch was shown still waits.
+ * Guarantees: each call is approved by its own hash, and if one has changed, none is. A call that came since the batch
+ * was shown still waits.
  */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { Prompt } from "effect/cli"
-import { call } from "../../api/rpc/ControlClient.ts"
-import * as CallBatch from "./CallBatch.ts"
+import { call, type Client } from "../../api/rpc/ControlClient.ts"
+import * as CallBatch from "../../board/CallBatch.ts"
+import { batchTitle } from "../../board/WaitingGroups.ts"
 import * as CallHash from "../../domain/CallHash.ts"
-import type { AskedCall } from "../../domain/Messages.ts"
+import type { AskedCall, Caller } from "../../domain/Messages.ts"
 import * as ApprovalView from "./ApprovalView.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 import { Invocation, print, printLines } from "../parse/Invocation.ts"
-import { count, plain } from "../render/Output.ts"
+import { plain } from "../render/Output.ts"
 
-/** The calls that wait. A call that was decided in the meantime is left out. */
-const waiting = Effect.gen(function* () {
-  const { caller, paths } = yield* Invocation
-  const { rows } = yield* call(paths.socket, (client) => client.Waiting())
-  const ids = rows.flatMap(({ id, kind }) => (kind === "approval" && id.startsWith("call/") ? [id.slice(5)] : []))
-  const asked = yield* Effect.forEach(ids, (name) =>
-    call(paths.socket, (client) => client.Asked({ name, caller })).pipe(
-      Effect.catchTag("CommandRefused", () => Effect.succeed(undefined))
-    )
-  )
-  return CallBatch.batchesOf(asked.flatMap((one) => one ?? []))
-})
+/** A batch as it is shown: the calls in full, and their hash. */
+export interface ShownBatch {
+  readonly title: string
+  readonly calls: readonly [AskedCall, ...ReadonlyArray<AskedCall>]
+  readonly hash: string
+}
 
-const approve = Effect.fnUntraced(function* (calls: ReadonlyArray<AskedCall>) {
-  const { caller, paths } = yield* Invocation
-  let missed = 0
-  for (const { hash, id } of calls) {
-    const said = yield* call(paths.socket, (client) =>
-      client.Answer({ name: id, decision: "allow", reason: "", hash, caller })
-    ).pipe(
-      Effect.map(({ message }) => message),
-      // a call that somebody else has decided keeps none of the others waiting
-      Effect.catchTag("CommandRefused", ({ message, remedy }) => {
-        missed++
-        return Effect.succeed(`${message} ${remedy}`)
+/** The batches that wait, each call in full. A call that was decided in the meantime is left out. */
+export const shown = Effect.fnUntraced(function* (client: Client, caller: Caller) {
+  const { batches = [] } = yield* client.Waiting()
+  const all = yield* Effect.forEach(batches, ({ calls, words }) =>
+    Effect.forEach(calls, ({ id }) => Effect.option(client.Asked({ name: id, caller }))).pipe(
+      Effect.map((asked): ReadonlyArray<ShownBatch> => {
+        const [first, ...others] = asked.flatMap(Option.toArray)
+        if (first === undefined) return []
+        const whole = [first, ...others] as const
+        const title = batchTitle(
+          whole.map(({ agent }) => ({ who: agent })),
+          { words }
+        )
+        return [{ title, calls: whole, hash: CallBatch.hashOf(whole) }]
       })
     )
-    yield* printLines([`${plain(id)}: ${plain(said)}`])
-  }
-  if (missed > 0)
-    return yield* new VerbFailed({
-      message: `${missed} of ${calls.length} calls were not approved.`,
-      remedy: "See what still waits: agentd approve",
-      exitCode: ExitCode.failed
-    })
+  )
+  return all.flat()
 })
 
-const lines = (
-  { calls, hash }: CallBatch.CallBatch,
-  columns: number | null,
-  colour: boolean
-): ReadonlyArray<string> => [
-  `${count(calls.length, "call")} of one kind: ${CallHash.short(hash)}`,
+/** Approves exactly these calls, or none of them. */
+const approve = Effect.fnUntraced(function* (calls: ReadonlyArray<Pick<AskedCall, "hash" | "id">>) {
+  const { caller, paths } = yield* Invocation
+  const [first, ...others] = calls
+  const also = others.map(({ hash, id }) => ({ name: id, hash }))
+  const { hash, id: name } = first!
+  const { message } = yield* call(paths.socket, (client) =>
+    client.Answer({ name, decision: "allow", reason: "", hash, caller, ...(also.length === 0 ? {} : { also }) })
+  )
+  yield* printLines([plain(message)])
+})
+
+const lines = ({ calls, hash, title }: ShownBatch, columns: number | null, colour: boolean): ReadonlyArray<string> => [
+  `${plain(title)}: ${CallHash.short(hash)}`,
   ...calls.flatMap((one) => ApprovalView.lines(one, columns, colour)),
   ""
 ]
 
 export const run = Effect.fnUntraced(function* ({ call: hash }: { readonly call: string | undefined }) {
-  const { colour, columns, interactive, json } = yield* Invocation
-  const batches = yield* waiting
+  const { caller, colour, columns, interactive, json, paths } = yield* Invocation
   if (hash !== undefined) {
+    const { batches = [] } = yield* call(paths.socket, (client) => client.Waiting())
     const calls = CallBatch.named(batches, (one) => CallHash.names(hash, one))
-    if (calls === undefined)
-      return yield* new VerbFailed({
-        message: "No calls with this hash wait: one of them was decided, or the hash is not the one of a batch.",
-        remedy: "See the calls that wait now: agentd approve --all",
-        exitCode: ExitCode.failed
-      })
-    return yield* approve(calls)
+    if (calls !== undefined) return yield* approve(calls)
   }
+  const batches = yield* call(paths.socket, (client) => shown(client, caller))
   yield* print({ batches }, () =>
     batches.length === 0 ? ["Nothing waits for you."] : batches.flatMap((batch) => lines(batch, columns, colour))
   )
+  if (hash !== undefined)
+    return yield* new VerbFailed({
+      message: "No calls with this hash wait: one of them was decided, or the hash is not the one of a batch.",
+      remedy: "The calls that wait now are shown above, each batch with its hash.",
+      exitCode: ExitCode.failed
+    })
   if (batches.length === 0) return
   if (json || !interactive)
     return yield* new VerbFailed({
@@ -87,7 +88,7 @@ export const run = Effect.fnUntraced(function* ({ call: hash }: { readonly call:
       exitCode: ExitCode.undecided
     })
   for (const { calls } of batches) {
-    const message = calls.length === 1 ? `Allow ${plain(calls[0]!.id)}?` : `Allow all ${calls.length} of one kind?`
+    const message = calls.length === 1 ? `Allow ${plain(calls[0].id)}?` : `Allow all ${calls.length} of one kind?`
     if (yield* Prompt.run(Prompt.Confirm({ message, initial: false }))) yield* approve(calls)
   }
 })

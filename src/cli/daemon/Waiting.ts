@@ -7,8 +7,10 @@
  * marked. A call can be approved only where it is shown in full.
  */
 import type { Question } from "../../runs/Question.ts"
+import { telling } from "../../domain/CallSummary.ts"
 import { visible } from "../../domain/VisibleText.ts"
-import type { WaitingReply, WaitingRow } from "../../board/WaitingMessages.ts"
+import { batchTitle, groupsOf } from "../../board/WaitingGroups.ts"
+import type { CallBatch, WaitingReply, WaitingRow } from "../../board/WaitingMessages.ts"
 import type { World } from "../parse/DeclaredVerb.ts"
 import { inWorld } from "../parse/HintCommand.ts"
 import { age, type Colour, INCOMPLETE, paint, plain } from "../render/Output.ts"
@@ -66,14 +68,33 @@ const head = (row: WaitingRow, now: number, colour: boolean): string =>
 
 const marked = (text: string): string => visible(text).replaceAll("\n", "\\u{a}")
 
+/** Maximum length of a call's description in a batch, in characters. */
+const MOST_TOLD = 200
+
 const more = (count: number): ReadonlyArray<string> => (count === 0 ? [] : [`… and ${count} more`])
+
+/** A batch: a row for each call, with the command that shows it in full. */
+const batchLines = (
+  batch: CallBatch,
+  rows: readonly [WaitingRow, ...ReadonlyArray<WaitingRow>],
+  now: number,
+  colour: boolean
+): ReadonlyArray<string> => [
+  `${paint(colour, "yellow", plain(batchTitle(rows, batch)))}${time(rows[0], now)}`,
+  ...rows.flatMap(({ commands, details, who }) => [
+    `    ${plain(who)}: ${marked(telling(details[0] ?? "", MOST_TOLD))}`,
+    ...commands.slice(0, 1).map(({ command }) => paint(colour, "dim", `      → ${plain(command)}`))
+  ]),
+  paint(colour, "dim", "    → agentd approve --all   see all of them in full, and approve them together")
+]
 
 export const render = (waiting: WaitingReply, now: number, colour: boolean): ReadonlyArray<string> => {
   const { reading, rows } = waiting
   if (rows.length === 0) return [reading === true ? INCOMPLETE : "Nothing waits for you."]
   return [
     ...(reading === true ? [INCOMPLETE] : []),
-    ...rows.flatMap((row) => {
+    ...groupsOf(waiting).flatMap(({ batch, rows: [row, ...others] }) => {
+      if (batch !== undefined) return batchLines(batch, [row, ...others], now, colour)
       const wide = Math.max(0, ...row.commands.map(({ command }) => command.length))
       return [
         head(row, now, colour),

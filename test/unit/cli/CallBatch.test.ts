@@ -1,5 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import { batchesOf, hashOf, named } from "../../../src/cli/agents/CallBatch.ts"
+import { batchesOf, hashOf, named } from "../../../src/board/CallBatch.ts"
+import { batchTitle, groupsOf } from "../../../src/board/WaitingGroups.ts"
+import type { WaitingRow } from "../../../src/board/WaitingMessages.ts"
 import type { AskedCall } from "../../../src/domain/Messages.ts"
 
 const asked = (id: string, command: string, over: Partial<AskedCall> = {}): AskedCall => ({
@@ -49,5 +51,45 @@ describe("calls of one kind", () => {
     expect(found([...calls, test("c4")])).toEqual(["c1", "c2", "c3"])
     expect(found(calls.slice(1))).toBeUndefined()
     expect(found([calls[0]!, calls[1]!, { ...calls[2]!, hash: "another" }])).toBeUndefined()
+  })
+
+  it("have the words of the rule that would allow them all, and are at most 100", () => {
+    const run = { offers: [{ words: "", rules: ["npm run * **", "write build/**"] }] }
+    const [one, two] = batchesOf([test("c1"), test("c2", "", run)])
+    expect([one!.words, two!.words]).toEqual(["npm test …", "npm run … and write build/**"])
+    expect(batchesOf([asked("c1", "rm -rf a")])[0]!.words).toBe("rm -rf a")
+    const many = batchesOf(Array.from({ length: 101 }, (_, n) => test(`c${n}`)))
+    expect(many.map(({ calls }) => calls.length)).toEqual([100, 1])
+  })
+})
+
+describe("the list of what waits", () => {
+  const row = (id: string, who = "web/builder"): WaitingRow => ({
+    id,
+    kind: "approval",
+    who,
+    text: "",
+    details: [],
+    since: 1,
+    until: null,
+    commands: []
+  })
+
+  it("has one group for the calls of a batch, in the place of the first; all else is alone", () => {
+    const rows = [row("agent/a"), row("call/c1"), row("call/c3"), row("call/c2", "web/tester"), row("plate/c1/2")]
+    const groups = groupsOf({ rows, batches: batchesOf([test("c1"), test("c2"), asked("c3", "rm a")]) })
+    expect(groups.map((group) => group.rows.map(({ id }) => id))).toEqual([
+      ["agent/a"],
+      ["call/c1", "call/c2"],
+      ["call/c3"],
+      ["plate/c1/2"]
+    ])
+    expect(groups.map(({ batch }) => batch?.words)).toEqual([undefined, "npm test …", undefined, undefined])
+    expect(batchTitle(groups[1]!.rows, groups[1]!.batch!)).toBe("2 calls: npm test … (web/builder, web/tester)")
+  })
+
+  it("names a few agents only", () => {
+    const rows = ["a", "b", "c", "d", "e", "f"].map((who) => row(who, who))
+    expect(batchTitle(rows, { words: "ls" })).toBe("6 calls: ls (a, b, c, d, 2 more)")
   })
 })

@@ -110,24 +110,54 @@ it.live("the hash of the call alone keeps no rule, and what does not fit togethe
   })
 )
 
+const twoCalls = Effect.fnUntraced(function* () {
+  const calls = [call, callInfo({ ...call, callId: "02call", agent: "tester", since: call.since + 1 })]
+  const world = makeWorld({ calls, decided: { ...decided, offers: [{ words: "npm test", rules: ["npm test **"] }] } })
+  const { state } = yield* serve(world)
+  return { world, state, run: (...args: ReadonlyArray<string>) => inProcess(["--state", state, ...args]) }
+})
+
 it.live("calls of one kind are approved together, by the hash of the list; a later one still waits", () =>
   Effect.gen(function* () {
-    const calls = [call, callInfo({ ...call, callId: "02call", since: call.since + 1 })]
-    const world = makeWorld({ calls, decided })
-    const { state } = yield* serve(world)
-    const run = (...args: ReadonlyArray<string>) => inProcess(["--state", state, ...args])
+    const { run, world } = yield* twoCalls()
     const shown = yield* run("approve", "--all")
     expect(shown.code).not.toBe(0)
-    expect(shown.out).toContain("2 calls of one kind: ")
-    const hash = /of one kind: ([0-9a-f]{32})/.exec(shown.out)![1]!
+    expect(shown.out).toContain("2 calls: npm test … (web/builder, web/tester): ")
+    const hash = /tester\): ([0-9a-f]{32})/.exec(shown.out)![1]!
     expect(shown.err).toContain(`approve --all ${hash}`)
     world.calls.push(callInfo({ ...call, callId: "03call", since: call.since + 2 }))
-    expect((yield* run("approve", "--all", "0".repeat(32))).err).toContain("No calls with this hash wait")
-    expect(yield* run("approve", "--all", hash)).toMatchObject({ code: 0 })
+    const other = yield* run("approve", "--all", "0".repeat(32))
+    expect(other.err).toContain("No calls with this hash wait")
+    expect(other.out).toContain("3 calls: npm test … (web/builder, web/tester): ")
+    expect(world.commands).toEqual([])
+    expect(yield* run("approve", "--all", hash)).toMatchObject({ code: 0, out: "2 calls are approved.\n" })
     expect(world.commands.map(([verb, name]) => [verb, name])).toEqual([
       ["answerCall", call.callId],
       ["answerCall", "02call"]
     ])
     expect((yield* run("approve", "--all", "--for", "run")).err).toContain("each call once")
+  })
+)
+
+it.live("calls of one kind are one group of the list, and each can be answered by itself", () =>
+  Effect.gen(function* () {
+    const { run, state, world } = yield* twoCalls()
+    for (const verb of ["approve", "waiting"]) {
+      const { out } = yield* run(verb)
+      expect(out.split("\n").map((line) => line.replace(/ \(for .*\)$/, ""))).toEqual([
+        "2 calls: npm test … (web/builder, web/tester)",
+        "    web/builder: cd a && npm test",
+        `      → agentd --state ${state} approve 01call000000`,
+        "    web/tester: cd a && npm test",
+        `      → agentd --state ${state} approve 02call`,
+        `    → agentd --state ${state} approve --all   see all of them in full, and approve them together`,
+        ""
+      ])
+    }
+    expect(JSON.parse((yield* run("waiting", "--json")).out).batches).toMatchObject([
+      { words: "npm test …", calls: [{ id: call.callId }, { id: "02call" }] }
+    ])
+    expect(yield* run("approve", "02call", askedOf(world.calls[1]!).hash)).toMatchObject({ code: 0 })
+    expect((yield* run("waiting")).out).not.toContain("2 calls")
   })
 )

@@ -1,9 +1,10 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { call } from "../../../src/api/rpc/ControlClient.ts"
+import type { CallInfo } from "../../../src/domain/Messages.ts"
 import { meant } from "../../../src/board/AnswerTarget.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
-import { callInfo, draft, makeWorld, serve, type World } from "./World.ts"
+import { askedOf, callInfo, draft, makeWorld, serve, type World } from "./World.ts"
 
 const me = { by: "ada", config: null }
 const { plateInfo } = PlatesDouble
@@ -124,5 +125,38 @@ it.live("an unknown id and an empty one are refused with where to look", () =>
     const { socket } = yield* withWorld({})
     expect(yield* Effect.flip(answer(socket, "nope"))).toMatchObject({ message: "Nothing waits under nope." })
     expect(yield* Effect.flip(answer(socket, " "))).toMatchObject({ remedy: "See what waits: agentd approve" })
+  })
+)
+
+it.live("several calls are approved together, each by its hash; if one has changed or is gone, none is", () =>
+  Effect.gen(function* () {
+    const [one, two] = ["01k9aaaa1", "01k9bbbb2"].map((callId) => callInfo({ callId })) as [CallInfo, CallInfo]
+    const { socket, world } = yield* withWorld({ calls: [one, two] })
+    const all = (over: object) =>
+      call(socket, (client) =>
+        client.Answer({
+          name: one.callId,
+          decision: "allow",
+          reason: "",
+          hash: askedOf(one).hash,
+          also: [{ name: two.callId, hash: askedOf(two).hash }],
+          caller: me,
+          ...over
+        })
+      )
+    const changed = yield* Effect.flip(all({ also: [{ name: two.callId, hash: askedOf(one).hash }] }))
+    expect(changed).toMatchObject({
+      message: expect.stringMatching(/^None of the 2 calls was approved: .*01k9bbbb2/),
+      remedy: "See the calls that wait now: agentd approve --all"
+    })
+    expect((yield* Effect.flip(all({ also: [{ name: "gone", hash: "0".repeat(64) }] }))).message).toContain(
+      "None of the 2 calls was approved: Nothing waits under gone."
+    )
+    for (const over of [{ decision: "deny" }, { answers: ["1"] }, { lasting: { scope: "run", offer: 1 } }])
+      expect((yield* Effect.flip(all(over))).message).toContain("can only be approved once, each by its hash")
+    expect(world.commands).toEqual([])
+    expect(yield* all({})).toMatchObject({ message: "2 calls are approved." })
+    expect(world.commands.map(([, id]) => id)).toEqual([one.callId, two.callId])
+    expect((yield* Effect.flip(all({}))).message).toContain("None of the 2 calls was approved")
   })
 )

@@ -6,13 +6,10 @@
  * with its whole input, so a call that came later is never approved with the others.
  */
 import { createHash } from "node:crypto"
-import type { AskedCall } from "../../domain/Messages.ts"
-
-export interface CallBatch {
-  /** Oldest first. */
-  readonly calls: ReadonlyArray<AskedCall>
-  readonly hash: string
-}
+import { telling } from "../domain/CallSummary.ts"
+import type { AskedCall } from "../domain/Messages.ts"
+import { Limits } from "./Limits.ts"
+import type { CallBatch } from "./WaitingMessages.ts"
 
 const kindOf = ({ agent, folder, input, offers = [], parts = [], tool }: AskedCall): string => {
   const widest = offers.at(-1)?.rules
@@ -20,24 +17,38 @@ const kindOf = ({ agent, folder, input, offers = [], parts = [], tool }: AskedCa
   return JSON.stringify([agent.split("/")[0], tool, ...(widest === undefined ? [folder, input] : [widest, why])])
 }
 
+/** Common words of the calls: the widest rule that would allow them, with `…` for its stars. */
+const wordsOf = ({ input, offers = [], tool }: AskedCall): string =>
+  offers
+    .at(-1)
+    ?.rules.map((rule) => rule.replace(/( \*)? \*\*$/, " …"))
+    .join(" and ") ??
+  (telling(input) || tool)
+
 export const hashOf = (calls: ReadonlyArray<Pick<AskedCall, "hash" | "id">>): string =>
   createHash("sha256")
     .update(`agentd.batch.1\n${JSON.stringify(calls.map(({ hash, id }) => [id, hash]))}`)
     .digest("hex")
 
-/** The batches, the oldest first. Calls that ask a question are in none. */
+/** The batches, the oldest first. Calls that ask a question are in none. Calls over the limit are in the next batch. */
 export const batchesOf = (asked: ReadonlyArray<AskedCall>): ReadonlyArray<CallBatch> => {
   const calls = asked
     .filter(({ questions }) => questions === undefined)
     .toSorted((a, b) => a.since - b.since || (a.id < b.id ? -1 : 1))
-  return [...Map.groupBy(calls, kindOf).values()].map((batch) => ({ calls: batch, hash: hashOf(batch) }))
+  const kinds = [...Map.groupBy(calls, kindOf).values()]
+  return kinds.flatMap((kind) =>
+    Array.from({ length: Math.ceil(kind.length / Limits.batch) }, (_, n) => {
+      const some = kind.slice(n * Limits.batch, (n + 1) * Limits.batch).map(({ hash, id }) => ({ id, hash }))
+      return { hash: hashOf(some), words: wordsOf(kind[0]!), calls: some }
+    })
+  )
 }
 
 /** The calls that a hash names: a whole batch, or its oldest calls if others have come since. Undefined: none. */
 export const named = (
   batches: ReadonlyArray<CallBatch>,
   isIt: (hash: string) => boolean
-): ReadonlyArray<AskedCall> | undefined => {
+): CallBatch["calls"] | undefined => {
   for (const { calls } of batches) {
     const count = calls.findIndex((_, index) => isIt(hashOf(calls.slice(0, index + 1))))
     if (count >= 0) return calls.slice(0, count + 1)
