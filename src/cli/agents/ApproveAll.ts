@@ -8,7 +8,8 @@
 import { Effect, Option } from "effect"
 import { Prompt } from "effect/cli"
 import { call, type Client } from "../../api/rpc/ControlClient.ts"
-import * as CallBatch from "../../board/CallBatch.ts"
+import { hashOf, named } from "../../board/CallBatch.ts"
+import type { CallBatch } from "../../board/WaitingMessages.ts"
 import { batchTitle } from "../../board/WaitingGroups.ts"
 import * as CallHash from "../../domain/CallHash.ts"
 import type { AskedCall, Caller } from "../../domain/Messages.ts"
@@ -25,24 +26,28 @@ export interface ShownBatch {
   readonly hash: string
 }
 
-/** The batches that wait, each call in full. A call that was decided in the meantime is left out. */
-export const shown = Effect.fnUntraced(function* (client: Client, caller: Caller) {
+/** The calls of a batch in full. A call that was decided in the meantime is left out. Undefined: all were decided. */
+const whole = Effect.fnUntraced(function* (client: Client, { calls, words }: CallBatch, caller: Caller) {
+  const asked = yield* Effect.forEach(calls, ({ id }) => Effect.option(client.Asked({ name: id, caller })))
+  const [first, ...others] = asked.flatMap(Option.toArray)
+  if (first === undefined) return undefined
+  const all = [first, ...others] as const
+  const rows = all.map(({ agent }) => ({ who: agent }))
+  return { title: batchTitle(rows, { words }), calls: all, hash: hashOf(all) } satisfies ShownBatch
+})
+
+/** All batches that wait. */
+const shown = Effect.fnUntraced(function* (client: Client, caller: Caller) {
   const { batches = [] } = yield* client.Waiting()
-  const all = yield* Effect.forEach(batches, ({ calls, words }) =>
-    Effect.forEach(calls, ({ id }) => Effect.option(client.Asked({ name: id, caller }))).pipe(
-      Effect.map((asked): ReadonlyArray<ShownBatch> => {
-        const [first, ...others] = asked.flatMap(Option.toArray)
-        if (first === undefined) return []
-        const whole = [first, ...others] as const
-        const title = batchTitle(
-          whole.map(({ agent }) => ({ who: agent })),
-          { words }
-        )
-        return [{ title, calls: whole, hash: CallBatch.hashOf(whole) }]
-      })
-    )
-  )
-  return all.flat()
+  const all = yield* Effect.forEach(batches, (batch) => whole(client, batch, caller))
+  return all.flatMap((batch) => batch ?? [])
+})
+
+/** The batch of several calls with this call; undefined if no other call of its kind waits. */
+export const batchWith = Effect.fnUntraced(function* (client: Client, id: string, caller: Caller) {
+  const { batches = [] } = yield* client.Waiting()
+  const batch = batches.find(({ calls }) => calls.length > 1 && calls.some((one) => one.id === id))
+  return batch === undefined ? undefined : yield* whole(client, batch, caller)
 })
 
 /** Approves exactly these calls, or none of them. */
@@ -67,7 +72,7 @@ export const run = Effect.fnUntraced(function* ({ call: hash }: { readonly call:
   const { caller, colour, columns, interactive, json, paths } = yield* Invocation
   if (hash !== undefined) {
     const { batches = [] } = yield* call(paths.socket, (client) => client.Waiting())
-    const calls = CallBatch.named(batches, (one) => CallHash.names(hash, one))
+    const calls = named(batches, (one) => CallHash.names(hash, one))
     if (calls !== undefined) return yield* approve(calls)
   }
   const batches = yield* call(paths.socket, (client) => shown(client, caller))

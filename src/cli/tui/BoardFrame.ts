@@ -11,6 +11,8 @@ import { nameOf, spentOf } from "../sessions/Board.ts"
 import { inWorld } from "../parse/HintCommand.ts"
 import { age, plain } from "../render/Output.ts"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
+import { telling } from "../../domain/CallSummary.ts"
+import type { AskedCall } from "../../domain/Messages.ts"
 import { isNear } from "../../domain/ErrorLimit.ts"
 import { isOver, LOOKS, phrase, type Word } from "../../domain/StatusWords.ts"
 import { PANES, type PaneLine, STORIES } from "./BoardPane.ts"
@@ -273,6 +275,7 @@ const keepHints = (call: BoardState["call"]): ReadonlyArray<Hint> => {
   const scopes = Object.entries(SCOPE_KEYS).filter(([, scope]) => call?.asked?.scopes?.includes(scope) === true)
   return [
     ["a", "approve once"],
+    ...(call?.batch === undefined ? [] : ([["A", `approve all ${call.batch.calls.length}`]] as const)),
     ...(scopes.length === 0 ? [] : ([[scopes.map(([key]) => key).join(" "), "for longer"]] as const))
   ]
 }
@@ -290,6 +293,21 @@ const keepLines = ({ asked, offer, preview }: NonNullable<BoardState["call"]>): 
     ...(onlyHere === undefined ? [] : [`  no longer: ${ApprovalView.line(onlyHere)}`])
   ]
 }
+
+const others = ({ batch, id }: NonNullable<BoardState["call"]>): ReadonlyArray<AskedCall> =>
+  (batch?.calls ?? []).filter((one) => one.id !== id)
+
+/** A row for each call of the batch, before the calls in full. */
+const batchRows = (call: NonNullable<BoardState["call"]>): ReadonlyArray<string> =>
+  call.batch === undefined || call.preview !== undefined
+    ? []
+    : [
+        ...call.batch.calls.map(
+          ({ agent, id, input, tool }) =>
+            `${id === call.id ? "›" : " "} ${plain(agent)}: ${ApprovalView.line(telling(input) || tool)}`
+        ),
+        ""
+      ]
 
 const hintsOf = (state: BoardState): ReadonlyArray<Hint> => {
   const { call, mode, pane, row } = state
@@ -402,7 +420,7 @@ const drawCall = (brush: Brush, state: BoardState): void => {
   const width = Math.min(cells.columns - 2, 110)
   const { asks } = state
   const at = asks.indexOf(call.id) + 1
-  const title = `${at} of ${asks.length}  ${call.asked === undefined ? "" : plain(call.asked.agent)}`
+  const title = `${at} of ${asks.length}  ${plain(call.batch?.title ?? call.asked?.agent ?? "")}`
   const body: ReadonlyArray<string> =
     call.asked === undefined
       ? [call.problem ?? "…"]
@@ -413,8 +431,10 @@ const drawCall = (brush: Brush, state: BoardState): void => {
                 ...ApprovalView.preview(call.preview, false).flatMap((line) => ApprovalView.wrapped(line, width - 4)),
                 ""
               ]),
+          ...batchRows(call),
           ...ApprovalView.lines(call.asked, width - 4),
           ...keepLines(call),
+          ...others(call).flatMap((one) => ["", ...ApprovalView.lines(one, width - 4)]),
           ...(call.asked.questions ?? [])
             .slice(call.answers.length, call.answers.length + 1)
             .flatMap((question) => [
@@ -450,6 +470,7 @@ const HELP: ReadonlyArray<Hint> = [
   ["J K", "scroll the pane, as with the mouse wheel over it"],
   ["Ctrl+K", "go to any page or row"],
   ["a", "show the call that waits; press a again to approve it"],
+  ["A", "approve all calls that are shown, which are of one kind"],
   ["r n p e", "approve for longer: see first which rule is kept, then a"],
   ["d", "deny with a reason, or type an answer to a question"],
   ["1-9", "choose an option as the answer"],

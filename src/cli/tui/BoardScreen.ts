@@ -9,6 +9,7 @@
 import { Clock, Deferred, Effect, Queue, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { call, type Client } from "../../api/rpc/ControlClient.ts"
+import { batchWith } from "../agents/ApproveAll.ts"
 import * as Attach from "./Attach.ts"
 import { nameOf } from "../sessions/Board.ts"
 import { type Act, BoardState } from "./BoardState.ts"
@@ -73,9 +74,10 @@ const doing = Effect.fnUntraced(function* (client: Client, act: Extract<Act, { _
     case "Send":
       return (yield* client.Send({ name: act.name, text: act.text, how: act.how, caller })).message
     case "Answer": {
-      const { answers, decision, hash, id, lasting, reason } = act
+      const { also, answers, decision, hash, id, lasting, reason } = act
       const chosen = {
         hash,
+        ...(also === undefined ? {} : { also }),
         ...(answers === undefined ? {} : { answers }),
         ...(lasting === undefined ? {} : { lasting })
       }
@@ -179,11 +181,13 @@ const perform = Effect.fnUntraced(function* (place: Place, act: Act) {
       return void (yield* dirty(place))
     }
     case "Ask": {
-      const asked = yield* Effect.match(
-        call(paths.socket, (client) => client.Asked({ name: act.id, caller })),
-        { onSuccess: (found) => found, onFailure: ({ message }) => message }
+      const { asked, batch } = yield* Effect.match(
+        call(paths.socket, (client) =>
+          Effect.all({ asked: client.Asked({ name: act.id, caller }), batch: batchWith(client, act.id, caller) })
+        ),
+        { onSuccess: (found) => found, onFailure: ({ message }) => ({ asked: message, batch: undefined }) }
       )
-      state.ask(act.id, asked, yield* Clock.currentTimeMillis)
+      state.ask(act.id, asked, yield* Clock.currentTimeMillis, batch)
       return void (yield* dirty(place))
     }
     case "Preview": {

@@ -12,6 +12,7 @@ import { type AnswerScope, type Lasting, scopeWords } from "../../approvals/Answ
 import type { AnswerPreview, AskedCall } from "../../domain/Messages.ts"
 import { type Group, isOver, LOOKS } from "../../domain/StatusWords.ts"
 import { nameOf } from "../sessions/Board.ts"
+import type { ShownBatch } from "../agents/ApproveAll.ts"
 import * as BoardItems from "./BoardItems.ts"
 import * as BoardPalette from "./BoardPalette.ts"
 import { type Pane, PANES, type Shown, STORIES } from "./BoardPane.ts"
@@ -34,6 +35,8 @@ export type Act =
       readonly reason: string
       readonly answers?: ReadonlyArray<string>
       readonly lasting?: Lasting
+      /** Further calls that are approved with this one. */
+      readonly also?: ReadonlyArray<{ readonly name: string; readonly hash: string }>
     }
   /** Load what an approval that keeps a rule would change. */
   | { readonly _tag: "Preview"; readonly id: string; readonly lasting: Lasting }
@@ -61,6 +64,8 @@ export interface Call {
   readonly offer: number
   /** The change that the approval would make. While it is shown, an approval keeps this rule. */
   readonly preview: AnswerPreview | undefined
+  /** The batch of several calls that the call belongs to. */
+  readonly batch: ShownBatch | undefined
 }
 
 /** The scope for which each key keeps a rule. */
@@ -218,12 +223,12 @@ export class BoardState {
   }
 
   /** Records the call that was loaded, or the reason why it cannot be shown. */
-  ask(id: string, asked: AskedCall | string, now: number): void {
+  ask(id: string, asked: AskedCall | string, now: number, batch?: ShownBatch): void {
     if (this.call?.id !== id) return
     this.call =
       typeof asked === "string"
         ? { ...this.call, problem: asked }
-        : { ...this.call, asked, problem: undefined, shownAt: now }
+        : { ...this.call, asked, batch, problem: undefined, shownAt: now }
   }
 
   /** Shows what an approval that keeps a rule would change. */
@@ -553,7 +558,8 @@ export class BoardState {
       top: 0,
       answers: [],
       offer: 1,
-      preview: undefined
+      preview: undefined,
+      batch: undefined
     }
     return [{ _tag: "Ask", id }]
   }
@@ -597,6 +603,8 @@ export class BoardState {
         return isQuestion
           ? this.refuse("This is a question with options: press 1 to 9, or d to type an answer.", now)
           : this.answer("allow", "", now)
+      case "A":
+        return this.answerBatch(call, now)
       case "d":
         this.mode = isQuestion ? "words" : "deny"
         this.input = ""
@@ -643,6 +651,15 @@ export class BoardState {
     if (decision === "deny" || preview === undefined) return this.answered(call.asked, { decision, reason })
     const lasting = { scope: preview.scope, offer }
     return this.answered({ id: call.asked.id, hash: preview.hash }, { decision, reason, lasting })
+  }
+
+  /** Approves all calls that are shown. Then loads the call again: if one of them has changed, none was approved. */
+  private answerBatch({ batch, id, preview, shownAt }: Call, now: number): ReadonlyArray<Act> {
+    if (batch === undefined) return this.refuse("No other call of this kind waits: press a.", now)
+    if (preview !== undefined || now - shownAt < EARLY) return []
+    const [{ hash, id: first }, ...others] = batch.calls
+    const also = others.map((one) => ({ name: one.id, hash: one.hash }))
+    return [{ _tag: "Answer", id: first, hash, decision: "allow", reason: "", also }, ...this.turnTo(id)]
   }
 
   /** Answers the call. If another call is waiting, it is then shown. */

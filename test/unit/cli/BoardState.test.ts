@@ -226,6 +226,37 @@ describe("a key", () => {
     assert.include(state.note?.text, "only be approved once")
   })
 
+  it("approves all calls of one kind that are shown, each by its hash, and then looks again", () => {
+    const state = made()
+    const [one, two, third] = [call.callId, second.callId, "third"].map((id) => asked(id))
+    press(state, "a")
+    state.ask(call.callId, one!, T0)
+    assert.deepStrictEqual(does(press(state, "A", T0 + EARLY)), [])
+    assert.include(state.note?.text, "No other call of this kind waits")
+    const title = "3 calls: npm run … (web/builder)"
+    state.ask(call.callId, one!, T0 + 1_000, { title, calls: [two!, one!, third!], hash: "" })
+    const frame = draw(state, { columns: 130, rows: 60, ascii: false, world: null }, T0 + 9_000).lines.join("\n")
+    assert.include(frame, `1 of 2  ${title}`)
+    assert.include(frame, "A approve all 3")
+    for (const { hash } of [one!, two!, third!]) assert.include(frame, `└ ${hash.slice(0, 32)}`)
+    assert.deepStrictEqual(does(press(state, "A", T0 + 1_000 + EARLY - 1)), [], "too early")
+    assert.deepStrictEqual(does(press(state, "A", T0 + 1_000 + EARLY)), [
+      {
+        _tag: "Answer",
+        id: two!.id,
+        hash: two!.hash,
+        decision: "allow",
+        reason: "",
+        also: [
+          { name: one!.id, hash: one!.hash },
+          { name: "third", hash: third!.hash }
+        ]
+      },
+      { _tag: "Ask", id: call.callId }
+    ])
+    assert.deepStrictEqual(does(press(state, "A", T0 + 2_000)), [], "nothing is shown until it is loaded again")
+  })
+
   it("denies with a reason, and a question takes its options", () => {
     const state = made()
     press(state, "a")
