@@ -55,7 +55,12 @@ const Lines = ({ isShell = false, label, text, tone = "" }: LinesProps) => (
 const GOES = /^(old|old_string|oldText|old_text)$/
 const COMES = /^(new|new_string|newText|new_text|content|text)$/
 
-export const Call = ({ asked: { input } }: { readonly asked: Pick<AskedCall, "input"> }) => {
+interface CallProps {
+  readonly asked: Pick<AskedCall, "input">
+  /** Distinguishes the names of the fields if several calls are shown. */
+  readonly of?: string
+}
+export const Call = ({ asked: { input }, of = "" }: CallProps) => {
   const fields = fieldsOf(input)
   const hasOld = fields.some(([name]) => GOES.test(name))
   const mixed = lookalikes(fields.flat().join("\n"))
@@ -66,7 +71,7 @@ export const Call = ({ asked: { input } }: { readonly asked: Pick<AskedCall, "in
           {(fields.length > 1 || name !== "command") && name !== "" && <h3 class="label">{name}</h3>}
           <Lines
             text={text}
-            label={name === "" ? "input" : name}
+            label={`${name === "" ? "input" : name}${of}`}
             isShell={name === "command" || name === "cmd"}
             tone={hasOld && GOES.test(name) ? "del" : hasOld && COMES.test(name) ? "add" : ""}
           />

@@ -44,14 +44,28 @@ export const ask = async <A>(key: string, question: () => Promise<A>): Promise<v
 }
 
 /**
- * The reply of a verb. The verb is called again whenever `when` changes, and when the connection to the daemon is
- * restored.
+ * The replies of a verb to these payloads; if it fails for one of them, there is none. The verb is called again
+ * whenever `when` changes, and when the connection to the daemon is restored.
  */
-export const useAnswer = <A>(verb: string, payload: object, when: unknown = 0): Answer<A> => {
-  const key = `${verb} ${JSON.stringify(payload)}`
+export const useAnswers = <A>(
+  verb: string,
+  payloads: ReadonlyArray<object>,
+  when: unknown = 0
+): Answer<ReadonlyArray<A>> => {
+  const key = `${verb} ${JSON.stringify(payloads)}`
   const isLive = link.value.state === "live"
   useEffect(() => {
-    if (isLive) void ask<A>(key, () => Api.verb<A>(verb, payload))
+    if (isLive)
+      void ask<ReadonlyArray<A>>(key, () => Promise.all(payloads.map((payload) => Api.verb<A>(verb, payload))))
   }, [key, when, isLive])
-  return slot<A>(key).value
+  return slot<ReadonlyArray<A>>(key).value
+}
+
+/** The reply of a verb to one payload. */
+export const useAnswer = <A>(verb: string, payload: object, when: unknown = 0): Answer<A> => {
+  const { problem, value } = useAnswers<A>(verb, [payload], when)
+  return {
+    ...(value === undefined ? {} : { value: value[0]! }),
+    ...(problem === undefined ? {} : { problem })
+  }
 }

@@ -8,12 +8,13 @@ import { computed } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { AskedCall } from "../../domain/Messages.ts"
 import { span } from "../../domain/StatusWords.ts"
+import { batchTitle, groupsOf, type WaitingGroup } from "../../board/WaitingGroups.ts"
 import type { WaitingReply, WaitingRow } from "../../board/WaitingMessages.ts"
 import { act, VIEW_ONLY } from "../PageActions.ts"
 import { briefOf, Call } from "../Call.tsx"
 import { useKeys } from "../KeyMap.ts"
 import type { PageProps } from "../Pages.ts"
-import { useAnswer } from "../VerbQuery.ts"
+import { useAnswer, useAnswers } from "../VerbQuery.ts"
 import { go, hrefOf, hrefTo } from "../Router.ts"
 import { mayAct, ordered, right, rows } from "../BoardStore.ts"
 import { now } from "../Time.ts"
@@ -103,8 +104,10 @@ const Deny = ({ deny, cancel }: { readonly deny: (reason: string) => void; reado
 }
 
 interface OneProps {
-  readonly row: WaitingRow
+  readonly group: WaitingGroup
   readonly next: () => void
+  /** Shows one call of the group by itself. */
+  readonly pick: (row: WaitingRow) => void
 }
 
 const Facts = ({ asked }: { readonly asked: AskedCall }) => (
@@ -131,10 +134,14 @@ const Facts = ({ asked }: { readonly asked: AskedCall }) => (
 
 interface LeaveProps extends Pick<OneProps, "next"> {
   readonly asked: AskedCall
+  /** Calls of the same kind, which an approval covers, too. */
+  readonly others: ReadonlyArray<AskedCall>
+  /** Loads the calls again, after an answer was refused. */
+  readonly again: () => void
   readonly isSettled: () => boolean
   readonly read: Read
 }
-const Leave = ({ asked, isSettled, next, read }: LeaveProps) => {
+const Leave = ({ again, asked, isSettled, next, others, read }: LeaveProps) => {
   const [isDenying, setDenying] = useState(false)
   const [isLasting, setLasting] = useState(false)
   const canLast = (asked.offers ?? []).length > 0 && (asked.scopes ?? []).length > 0
@@ -143,14 +150,17 @@ const Leave = ({ asked, isSettled, next, read }: LeaveProps) => {
     if (!isSettled() || isBusy.current) return
     isBusy.current = true
     const { hash, id } = asked
-    if (await act("Answer", { name: id, decision, reason, ...(decision === "allow" ? { hash } : {}) })) next()
+    const also = others.map((one) => ({ name: one.id, hash: one.hash }))
+    const seen = decision === "deny" ? {} : also.length === 0 ? { hash } : { hash, also }
+    if (await act("Answer", { name: id, decision, reason, ...seen })) next()
+    else again()
     isBusy.current = false
   }
   const approve = () => (read.isWhole ? void answer("allow") : read.goOn())
   const last = () => (read.isWhole ? setLasting(true) : read.goOn())
   useKeys(({ is }) => {
     if (is === "approve") approve()
-    else if (is === "deny") setDenying(true)
+    else if (is === "deny" && others.length === 0) setDenying(true)
     else if (is === "longer" && canLast) last()
     else return false
     return true
@@ -160,16 +170,18 @@ const Leave = ({ asked, isSettled, next, read }: LeaveProps) => {
   return (
     <div class="answers">
       <Approve read={read} approve={approve}>
-        Approve once
+        {others.length === 0 ? "Approve once" : `Approve all ${others.length + 1} once`}
       </Approve>
       {canLast && (
         <button type="button" class="btn large" onClick={last}>
           For longer …<Kbd>l</Kbd>
         </button>
       )}
-      <button type="button" class="btn large" onClick={() => setDenying(true)}>
-        Deny …<Kbd>d</Kbd>
-      </button>
+      {others.length === 0 && (
+        <button type="button" class="btn large" onClick={() => setDenying(true)}>
+          Deny …<Kbd>d</Kbd>
+        </button>
+      )}
       <span class="grow" />
       <button type="button" class="btn quiet-btn large" onClick={next}>
         Later<Kbd>j</Kbd>
@@ -178,23 +190,69 @@ const Leave = ({ asked, isSettled, next, read }: LeaveProps) => {
   )
 }
 
-/** A call, or a permission request of a session, with the buttons to decide about it. */
-const Decided = ({ name, next, row }: OneProps & { readonly name: string }) => {
-  const { problem, value: asked } = useAnswer<AskedCall>("Asked", { name }, row.since)
-  const read = useWhole(asked?.hash)
-  const isSettled = useSettled(read.isWhole ? asked?.hash : undefined)
-  if (asked === undefined) return problem === undefined ? <Loading /> : <Failed problem={problem} />
+interface WholeProps extends Pick<OneProps, "pick"> {
+  readonly asked: AskedCall
+  /** The row of the call, if further calls are shown with it. */
+  readonly row: WaitingRow | undefined
+}
+const Whole = ({ asked, pick, row }: WholeProps) => (
+  <>
+    {row !== undefined && (
+      <p class="line">
+        <b class="clip grow">{row.who}</b>
+        <button type="button" class="btn quiet-btn" onClick={() => pick(row)}>
+          Decide alone
+        </button>
+      </p>
+    )}
+    <Call asked={asked} {...(row === undefined ? {} : { of: ` of ${asked.id}` })} />
+    {asked.parts !== undefined && <Parts parts={asked.parts} />}
+    <Facts asked={asked} />
+  </>
+)
+
+interface DecidedProps extends OneProps {
+  readonly names: readonly [string, ...ReadonlyArray<string>]
+}
+/** A call, a permission request of a session, or calls of one kind, with the buttons to decide about them. */
+const Decided = ({ group, names, next, pick }: DecidedProps) => {
+  const [tries, setTries] = useState(0)
+  const { batch, rows: among } = group
+  const payloads = names.map((name) => ({ name }))
+  const { problem, value } = useAnswers<AskedCall>("Asked", payloads, `${among[0].since} ${tries}`)
+  const shown = value?.map(({ hash }) => hash).join()
+  const read = useWhole(shown)
+  const isSettled = useSettled(read.isWhole ? shown : undefined)
+  if (value === undefined) return problem === undefined ? <Loading /> : <Failed problem={problem} />
+  const [asked, ...others] = value as [AskedCall, ...ReadonlyArray<AskedCall>]
   const { questions } = asked
+  const title =
+    batch !== undefined
+      ? batchTitle(among, batch)
+      : questions === undefined
+        ? `Asks to run ${asked.tool}`
+        : "Asks you to choose"
   return (
     <article class="one">
       <div class="fields" {...(questions === undefined ? { ref: read.box } : {})}>
-        <Head row={row} title={questions === undefined ? `Asks to run ${asked.tool}` : "Asks you to choose"} />
-        {questions === undefined && <Call asked={asked} />}
-        {asked.parts !== undefined && <Parts parts={asked.parts} />}
-        {questions === undefined && <Facts asked={asked} />}
+        <Head row={among[0]} title={title} />
+        {questions === undefined
+          ? value.map((one, n) => (
+              <Whole key={one.id} asked={one} pick={pick} row={batch === undefined ? undefined : among[n]} />
+            ))
+          : asked.parts !== undefined && <Parts parts={asked.parts} />}
       </div>
       {!mayAct.value && right.value === "view" && <p class="muted">{VIEW_ONLY}</p>}
-      {mayAct.value && questions === undefined && <Leave asked={asked} isSettled={isSettled} next={next} read={read} />}
+      {mayAct.value && questions === undefined && (
+        <Leave
+          asked={asked}
+          others={others}
+          isSettled={isSettled}
+          next={next}
+          again={() => setTries(tries + 1)}
+          read={read}
+        />
+      )}
       {questions !== undefined && (
         <Choices asked={asked} questions={questions} isSettled={isSettled} next={next} read={read} />
       )}
@@ -206,9 +264,11 @@ const Decided = ({ name, next, row }: OneProps & { readonly name: string }) => {
 const titleOf = ({ details, kind, text }: WaitingRow): string =>
   kind === "question" && details.length === 1 ? details[0]! : text.charAt(0).toUpperCase() + text.slice(1)
 
-const One = ({ next, row }: OneProps) => {
-  const name = askOf(row)
-  if (name !== undefined) return <Decided name={name} row={row} next={next} />
+const One = (props: OneProps) => {
+  const { group, next } = props
+  const [row] = group.rows
+  const [name, ...names] = group.rows.flatMap((one) => askOf(one) ?? [])
+  if (name !== undefined) return <Decided {...props} names={[name, ...names]} />
   return (
     <article class="one">
       <Head row={row} title={titleOf(row)} />
@@ -222,23 +282,25 @@ const Queue = ({
   list,
   pick
 }: {
-  readonly list: ReadonlyArray<WaitingRow>
+  readonly list: ReadonlyArray<WaitingGroup>
   readonly chosen: WaitingRow
   readonly pick: (row: WaitingRow) => void
 }) => (
   <ul class="queue scroll" aria-label="Waiting">
-    {list.map((row) => (
+    {list.map(({ batch, rows: [row, ...others] }) => (
       <li key={row.id}>
         <button type="button" aria-current={row.id === chosen.id ? "true" : undefined} onClick={() => pick(row)}>
           <span class="line">
-            <b class="clip grow">{row.who}</b>
+            <b class="clip grow">{batch === undefined ? row.who : batchTitle([row, ...others], batch)}</b>
             <span class="small">
               <Since at={row.since} />
             </span>
           </span>
-          <span class="muted clip small">
-            {row.kind === "approval" || row.kind === "question" ? briefOf(row.details[0] ?? row.text) : row.text}
-          </span>
+          {[row, ...others].map((one) => (
+            <span key={one.id} class="muted clip small">
+              {one.kind === "approval" || one.kind === "question" ? briefOf(one.details[0] ?? one.text) : one.text}
+            </span>
+          ))}
         </button>
       </li>
     ))}
@@ -246,29 +308,37 @@ const Queue = ({
 )
 
 const useQueue = () => {
-  const answer = useAnswer<WaitingReply>("Waiting", {}, waits.value)
+  const { problem, value } = useAnswer<WaitingReply>("Waiting", {}, waits.value)
   // leave out failed rows: they are on the board, but do not wait for an answer
-  const list = answer.value?.rows.filter((row) => {
+  const waiting = value?.rows.filter((row) => {
     const board = rowOf(row)
     return board === undefined ? row.of === undefined : board.word === "needs you"
   })
-  return { list, problem: answer.problem }
+  return { list: waiting === undefined ? undefined : groupsOf({ ...value, rows: waiting }), problem }
 }
 
-const at = (list: ReadonlyArray<WaitingRow>, id: string): number =>
+const at = (list: ReadonlyArray<WaitingGroup>, id: string): number =>
   Math.max(
     0,
-    list.findIndex((row) => row.id === id || row.of === id || (askOf(row) ?? "").startsWith(id))
+    list.findIndex((group) =>
+      group.rows.some((row) => row.id === id || row.of === id || (askOf(row) ?? "").startsWith(id))
+    )
   )
 
 export const NeedsYou = ({ rest }: PageProps) => {
   const { list, problem } = useQueue()
   const [id, setId] = useState(rest === "" ? "\n" : rest)
+  /** Id of the row that is shown by itself, although its group has further ones. */
+  const [alone, setAlone] = useState("")
   const index = list === undefined ? 0 : at(list, id)
-  const row = list?.[index]
+  const group = list?.[index]
+  const single = group?.rows.find((one) => one.id === alone)
+  const shown = single === undefined ? group : { rows: [single] as const }
+  const row = shown?.rows[0]
   const move = (by: number) => {
     const to = list?.[(index + by + list.length) % list.length]
-    if (to !== undefined) setId(to.id)
+    if (to !== undefined) setId(to.rows[0].id)
+    setAlone("")
     return true
   }
   // keep the shown item: if another item is added before it in the queue, that one does not replace it
@@ -283,7 +353,8 @@ export const NeedsYou = ({ rest }: PageProps) => {
       return true
     }
     if (is !== "back") return false
-    go(hrefTo(""))
+    if (single === undefined) go(hrefTo(""))
+    else setAlone("")
     return true
   })
   return (
@@ -298,7 +369,7 @@ export const NeedsYou = ({ rest }: PageProps) => {
         ) : (
           <Failed problem={problem} />
         )
-      ) : row === undefined ? (
+      ) : shown === undefined || row === undefined ? (
         <Empty title="Nothing waits for you">
           <p>
             Questions and calls that need approval appear here, oldest first. Keep this page open: its title counts
@@ -307,9 +378,14 @@ export const NeedsYou = ({ rest }: PageProps) => {
         </Empty>
       ) : (
         <div class="split">
-          <Queue list={list} chosen={row} pick={(one) => setId(one.id)} />
+          <Queue list={list} chosen={group?.rows[0] ?? row} pick={(one) => (setAlone(""), setId(one.id))} />
           <section class="stage scroll" aria-label="What is asked" tabIndex={0} key={row.id}>
-            <One row={row} key={row.id} next={() => move(1)} />
+            <One
+              group={shown}
+              key={`${row.id} ${shown.rows.length}`}
+              next={() => move(1)}
+              pick={(one) => setAlone(one.id)}
+            />
           </section>
         </div>
       )}

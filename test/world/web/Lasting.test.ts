@@ -1,7 +1,7 @@
 /** The page approves a call for longer than once: a rule is chosen, its change is seen, and only then it is kept. */
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { mkdirSync, readFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import * as Stage from "../../support/Stage.ts"
@@ -40,7 +40,8 @@ describe.skipIf(isMissing)(`a call on the page${missing}`, () => {
       yield* Effect.promise(async () => {
         await page.evaluate("void (location.hash = '#/needs')")
         await page.locator("h1").first().click()
-        await page.getByText("lacks leave").first().waitFor()
+        await page.getByRole("button", { name: "Decide alone" }).first().click()
+        await page.getByRole("heading", { name: "Asks to run Bash" }).waitFor()
         await picture("page-asks")
         await page.waitForTimeout(400)
         await page.keyboard.press("l")
@@ -79,6 +80,52 @@ describe.skipIf(isMissing)(`a call on the page${missing}`, () => {
       expect(told).toMatch(/Bash: npm test .*: approved by .+, for everyone here: npm test \*\*/)
       const ruled = (yield* shop.why("other")).lines.map(({ text }) => text).join("\n")
       expect(ruled).toMatch(/allowed by a rule that was added: .*allow "npm test \*\*" \(agentd\.jsonc:\d+\)/)
+      assert.deepStrictEqual(faults, [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("of one kind are one question with a row each: all at once, or one alone", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      stage.box.setUser({ http: { port: yield* freePort }, orphanGrace: "0 seconds" })
+      const names = ["builder", "other", "third"]
+      const shop = stage.home({
+        name: "shop",
+        agents: Object.fromEntries(names.map((name) => [name, stage.agent("claude")]))
+      })
+      const scripts = { build: "true", lint: "true", docs: "true" }
+      writeFileSync(join(shop.root, "package.json"), JSON.stringify({ scripts }))
+      yield* stage.up
+      yield* shop.register
+      const [chromium, link] = [yield* browser, yield* linkOf(shop)]
+      const { faults, page } = yield* Effect.promise(() => openPage(chromium, link))
+      for (const [n, name] of names.entries()) {
+        yield* shop.tell(name, { ask: `npm run ${Object.keys(scripts)[n]}` })
+        yield* shop.asked(name)
+      }
+      const press = async (key: string, until: string) => {
+        for (let presses = 0; presses < 20; presses++) {
+          await page.waitForTimeout(400)
+          await page.keyboard.press(key)
+          if (await page.getByText(until).first().isVisible()) return
+        }
+        await page.getByText(until).first().waitFor()
+      }
+      yield* Effect.promise(async () => {
+        await page.evaluate("void (location.hash = '#/needs')")
+        await page.getByRole("heading", { name: "3 calls: npm run …" }).waitFor()
+        await page.getByText("(shop/builder, shop/other, shop/third)").first().waitFor()
+        if (PICTURES !== undefined) await page.screenshot({ path: join(PICTURES, "page-batch.png") })
+        await page.evaluate(AXE)
+        assert.deepStrictEqual(await page.evaluate(InPage.axe), [])
+        await page.getByRole("button", { name: "Decide alone" }).nth(2).click()
+        await page.getByRole("heading", { name: "Asks to run Bash" }).waitFor()
+        await press("a", "2 calls: npm run …")
+        await press("a", "Nothing waits for you")
+      })
+      const runes = yield* shop.log("tool.approved")
+      expect(runes.map(({ actor }) => actor.split("/")[1])).toEqual(["third", "builder", "other"])
+      expect(runes.map(({ payload }) => payload["approver"])).not.toContain("rules")
       assert.deepStrictEqual(faults, [])
     }).pipe(Effect.scoped)
   )
