@@ -2,7 +2,7 @@
  * `agentd init`: finds the installed coding agents, asks the necessary questions, and writes a working agentd.jsonc.
  *
  * Guarantees: an existing file is not changed. Without a terminal, or with --yes, no questions are asked, and the
- * builder is the first agent with a login. The command runs no agent and reads no key.
+ * builder is the first agent with a login, whose calls wait for approval. The command runs no agent and reads no key.
  */
 import { Effect, FileSystem } from "effect"
 import { Prompt } from "effect/cli"
@@ -10,11 +10,12 @@ import * as NodePath from "node:path"
 import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
 import { CONFIG_NAME } from "../../config/Places.ts"
 import * as UserGit from "../../runs/git/UserGit.ts"
+import { Sandbox } from "../../runs/sandbox/Sandbox.ts"
 import { find, type Found } from "./AgentPrograms.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 import { type AgentId, type Role, ROLES } from "./InitChoices.ts"
-import { textOf, TITLES } from "./InitText.ts"
+import { isConfinable, textOf, TITLES } from "./InitText.ts"
 import { Entry, Invocation, print } from "../parse/Invocation.ts"
 
 interface Input {
@@ -66,6 +67,20 @@ const rolesOf = Effect.fnUntraced(function* (given: ReadonlyArray<Role>, asks: b
     })
   )
   return ROLES.filter((role) => picked.includes(role))
+})
+
+/** Asks whether the builder's calls that stay in its sandbox run unasked, if this machine has a sandbox for it. */
+const insideOf = Effect.fnUntraced(function* (one: Found, roles: ReadonlyArray<Role>, asks: boolean) {
+  if (!asks || !isConfinable(one) || !roles.includes("builder")) return false
+  const { kind } = yield* Effect.flatMap(Sandbox, ({ mechanism }) => mechanism)
+  if (kind === "none") return false
+  return yield* Prompt.run(
+    Prompt.Confirm({
+      message:
+        "Run the builder in a sandbox, in which it can change the project's files and reaches only its model, and let it do what stays there without asking you?",
+      initial: false
+    })
+  )
 })
 
 /** True if the folder is in a git repository with a commit. Only then can agents get their own repositories. */
@@ -124,13 +139,17 @@ export const run = Effect.fnUntraced(function* ({ agent, roles: given, yes }: In
   const found = yield* find(env)
   const one = yield* chosen(found, agent, asks)
   const roles = yield* rolesOf(given, asks)
-  yield* written(path, textOf({ found: one ?? NONE, roles, isRepository: yield* isRepository }))
+  const inside = yield* Effect.provide(insideOf(one ?? NONE, roles, asks), Sandbox.layer(env))
+  yield* written(path, textOf({ found: one ?? NONE, roles, inside, isRepository: yield* isRepository }))
   yield* print({ path, agent: one?.id ?? null, roles, found }, () => [
     ...found.map((each) => `Found ${each.id}: ${nameOf(each)}, ${loginOf(each)}.`),
     ...(found.length === 0
       ? ["No agent was found: neither claude, codex, opencode or gemini in the PATH, nor the key of a model."]
       : []),
     `Wrote ${path}: ${roles.join(", ")}, by ${(one ?? NONE).id}. You can edit the file. To check what is missing: agentd doctor`,
+    ...(inside
+      ? ["What stays in the builder's sandbox runs without your approval. All else waits: agentd approve"]
+      : []),
     ...next(one, roles),
     "To let your own Claude Code see your agents and send them messages: claude mcp add agentd -- agentd mcp"
   ])

@@ -49,9 +49,27 @@ export interface Wanted {
   readonly roles: ReadonlyArray<Role>
   /** True if the folder is a git repository with a commit. */
   readonly isRepository: boolean
+  /** True if the builder is confined, and what stays in its sandbox runs unasked. */
+  readonly inside?: boolean
 }
 
-const builder = ({ found, isRepository }: Wanted): ReadonlyArray<string> => [
+/** True if the agent works in a sandbox without further settings, so that it can run there unasked. */
+export const isConfinable = ({ id }: Pick<Found, "id">): boolean => id === "claude" || id === "model"
+
+const approvals = (inside: boolean): ReadonlyArray<string> =>
+  inside
+    ? [
+        `      // What stays in the agent's sandbox runs without your approval: it can change the project's files, and reaches`,
+        `      // only its model. All other calls wait for you: agentd approve. Rules that deny or ask hold for all calls.`,
+        `      "approvals": { "mode": "auto", "inside": "run" },`
+      ]
+    : [
+        `      // Calls with side effects wait for your approval: agentd approve. Other modes: read_only, full_access.`,
+        `      // With "inside": "run" and "sandbox": "required" in the backend, what stays in its sandbox runs unasked.`,
+        `      "approvals": { "mode": "auto" },`
+      ]
+
+const builder = ({ found, inside = false, isRepository }: Wanted): ReadonlyArray<string> => [
   `    // The name of an agent. To send it a message: agentd send builder "…"`,
   `    "builder": {`,
   `      "role": "${TITLES.builder}",`,
@@ -64,9 +82,8 @@ const builder = ({ found, isRepository }: Wanted): ReadonlyArray<string> => [
         `      // agentd adds its key, or your login, to its requests (docs/security.md).`
       ]
     : []),
-  `      "backend": ${line(backendOf(found))},`,
-  `      // Calls with side effects wait for your approval: agentd approve. Other modes: read_only, full_access.`,
-  `      "approvals": { "mode": "auto" },`,
+  `      "backend": ${line({ ...backendOf(found), ...(inside ? { sandbox: "required" } : {}) })},`,
+  ...approvals(inside),
   `      // "inbox": it runs when it has a message. "loop" (with a "prompt"): it runs again and again.`,
   `      "mode": "inbox",`,
   `      // Its own repository and branch (agentd/NAME), so that agents do not change the same files.`,

@@ -2,6 +2,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { spawn, spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import { dirname, join } from "node:path"
 import { find, type Found } from "../../../src/cli/setup/AgentPrograms.ts"
@@ -9,8 +10,16 @@ import { SAMPLE } from "../../../src/cli/setup/Init.ts"
 import { AGENTS, type Role, ROLES } from "../../../src/cli/setup/InitChoices.ts"
 import { backendOf, textOf } from "../../../src/cli/setup/InitText.ts"
 import { parse } from "../../../src/config/ConfigFile.ts"
+import { isConfined } from "../../../src/agents/actors/Approval.ts"
+import { probe } from "../../../src/runs/sandbox/Sandbox.ts"
+import { PROGRAM } from "../../support/Program.ts"
 import { folder } from "../rpc/World.ts"
 import { agentd } from "./Child.ts"
+
+const hasPty = spawnSync("script", ["--version"]).status === 0
+const mechanism = await Effect.runPromise(
+  Effect.provide(probe({ PATH: process.env["PATH"] ?? "" }, ["bubblewrap", "namespaces"]), NodeServices.layer)
+)
 
 const PATH = "/home/ada/shop/agentd.jsonc"
 
@@ -70,6 +79,20 @@ describe("what it writes", () => {
     })
   )
 })
+
+it.effect("what stays in a sandbox runs unasked only if that was wanted, and then a sandbox is required", () =>
+  Effect.gen(function* () {
+    const found = { id: "claude", program: "/bin/claude", key: null } as const
+    const of = (inside: boolean) => textOf({ found, roles: ROLES, isRepository: true, inside })
+    const { builder, reviewer } = (yield* parse(of(true), PATH)).agents
+    assert.isTrue(isConfined(builder!))
+    assert.strictEqual(builder!.approvals.inside, "run")
+    assert.strictEqual(reviewer!.approvals.inside, "ask")
+    assert.include(of(true), "runs without your approval")
+    assert.strictEqual((yield* parse(of(false), PATH)).agents["builder"]!.approvals.inside, "ask")
+    assert.include(of(false), '"inside": "run"')
+  })
+)
 
 /** A machine with these programs and files. */
 const machine = Effect.fnUntraced(function* (programs: ReadonlyArray<string>, files: ReadonlyArray<string>) {
@@ -157,5 +180,43 @@ describe("agentd init", () => {
       const json = JSON.parse((yield* init("--agent", "claude", "--json")).out)
       assert.deepInclude(json, { agent: "claude", roles: ["builder"] })
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+
+  it.live.skipIf(!hasPty || mechanism.kind === "none")(
+    "at a terminal, offers to run unasked what stays in the sandbox",
+    () =>
+      Effect.gen(function* () {
+        const { env, home } = yield* machine(["claude"], [])
+        const run = (answer: string) =>
+          Effect.callback<string>((resume) => {
+            const path = `${env.PATH}:${process.env["PATH"]}`
+            const child = spawn("script", ["-qec", `'${process.execPath}' '${PROGRAM}' init`, "/dev/null"], {
+              cwd: home,
+              env: { ...env, PATH: path, LANG: "C.UTF-8", TERM: "xterm-256color" },
+              stdio: ["pipe", "pipe", "ignore"]
+            })
+            let out = ""
+            let pressed = 0
+            const steps = [
+              ["Which roles", "\r"],
+              ["without asking you?", answer]
+            ] as const
+            child.stdout.setEncoding("utf8").on("data", (text: string) => {
+              out += text
+              const [shown, key] = steps[pressed] ?? []
+              if (shown === undefined || !out.replaceAll(/\s+/g, " ").includes(shown)) return
+              pressed++
+              child.stdin.write(key!)
+            })
+            child.on("close", () => resume(Effect.succeed(out)))
+          })
+        const file = join(home, "agentd.jsonc")
+        const settings = Effect.suspend(() => parse(fs.readFileSync(file, "utf8"), PATH))
+        assert.include(yield* run("y"), "runs without your approval. All else waits: agentd approve")
+        assert.deepInclude((yield* settings).agents["builder"]!.approvals, { inside: "run" })
+        fs.rmSync(file)
+        assert.notInclude(yield* run("n"), "All else waits")
+        assert.deepInclude((yield* settings).agents["builder"]!.approvals, { inside: "ask" })
+      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
 })
