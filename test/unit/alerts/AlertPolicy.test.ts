@@ -3,6 +3,8 @@
  * harm; no command is a fragment.
  */
 import { assert, describe, it } from "@effect/vitest"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import * as Notice from "../../../src/alerts/Notice.ts"
 import { newsOf } from "../../../src/alerts/AlertPolicy.ts"
 import { NOTICE_KINDS, type NoticeKind } from "../../../src/config/NotifyConfig.ts"
@@ -303,6 +305,24 @@ describe("a notice", () => {
       body,
       "npm publish --access public\n\nWhy it asks: leaves this machine. It waits for another 16 min; then the call is denied.\n2 more wait for you.\nThe whole call is shown before you approve it."
     )
+  })
+
+  it("no notice offers more than once: its command keeps no rule, and nothing that sends notices can answer a call", () => {
+    for (const [one, more] of Object.values(cases)) {
+      const { body, command } = told(one, more)!
+      assert.notMatch(`${command}\n${body}`, /--for|--rule|--all/)
+    }
+    const offers = [{ words: "npm publish", rules: ["npm publish **"] }]
+    const { body, command } = told(asked, { call: call({ offers, scopes: ["run", "everyone"] }) })!
+    assert.strictEqual(command, "agentd approve 01k9abcdefgh", "without a hash it shows the call, and approves nothing")
+    assert.notInclude(body, "npm publish **")
+    const folder = join(import.meta.dirname, "../../../src/alerts")
+    for (const file of readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((one) => one.endsWith(".ts")))
+      assert.notMatch(
+        readFileSync(join(folder, file), "utf8"),
+        /answerCall|answerPreview|AnswerTarget|LastingAnswer/,
+        file
+      )
   })
 
   it("texts of others are one line in a title, and move no cursor anywhere", () => {
