@@ -199,6 +199,19 @@ describe("approvals rm", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("removes the rules of an agent that was renamed or removed", () =>
+    Effect.gen(function* () {
+      const { cli, config, user } = yield* made
+      writeFileSync(config, PROJECT.replace('"builder"', '"maker"'))
+      assert.include((yield* cli(["approvals", "ls"])).out, "for builder (no such agent)")
+      const { code, err, out } = yield* cli(["approvals", "rm", "npm test", "--yes"])
+      assert.strictEqual(code, 0, err)
+      assert.include(out, 'Removed: allow "npm test" (config.jsonc:4).')
+      assert.include(readFileSync(user, "utf8"), '"builder": { "rules": [] }')
+      assert.notInclude((yield* cli(["approvals", "ls"])).out, "no such agent")
+    }).pipe(Effect.scoped)
+  )
+
   it.live("names the rules that are meant where several are, and says when none is", () =>
     Effect.gen(function* () {
       const { cli, user } = yield* made

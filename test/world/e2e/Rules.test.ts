@@ -1,7 +1,7 @@
 /** Rules under a real daemon: a call names the rule that it waits for, `ls` knows when, and `rm` says who waits. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { readFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { PROGRAM } from "../../support/Program.ts"
 import * as Stage from "../../support/Stage.ts"
@@ -95,6 +95,73 @@ describe("rules", () => {
       assert.notStrictEqual(code, 0)
       assert.include(stderr, "changes that are not in force, so nothing was removed")
       assert.include(readFileSync(shop.config, "utf8"), "rm made")
+    })
+  )
+
+  const bad = [
+    ["would never match", { allow: "timeout 5 npm test" }, "it would never match"],
+    ["has a star before the subcommand", { allow: "git * status" }, "no star can stand for them"],
+    ["has a star for a tool without an entry", { allow: "mytool **" }, "agentd does not know"],
+    ["contradicts another one", { allow: "git push" }, 'says ask "git push", and ask goes before allow']
+  ] as const
+  it.live(
+    "a rule file with a mistake is refused by the daemon and by the command, with its line and what is wrong",
+    () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage.make
+        const agents = { a: stage.agent("claude") }
+        const shop = stage.home({ name: "shop", agents })
+        yield* stage.up
+        for (const [, rule, says] of bad) {
+          shop.configure({ name: "shop", approvals: { rules: [{ ask: "git push" }, rule] }, agents })
+          const before = readFileSync(shop.config, "utf8").split('"allow": ')[0]!
+          // two rules that contradict each other are a mistake of the whole rule, which begins a line before
+          const line = before.split("\n").length - (rule.allow === "git push" ? 1 : 0)
+          const { problems } = yield* shop.register
+          assert.include(problems.join("\n"), says)
+          assert.include(problems.join("\n"), `${shop.config}:${line}`)
+          for (const command of [["start"], ["approvals", "ls"], ["approvals", "test", "ls"]]) {
+            const { code, stderr, stdout } = yield* shop.cli(...command)
+            assert.notStrictEqual(code, 0, command.join(" "))
+            assert.include(stdout + stderr, says)
+            assert.include(stdout + stderr, `${shop.config}:${line}`)
+          }
+        }
+        shop.configure({ name: "shop", agents })
+        stage.box.setUser({ approvals: { everywhere: [{ allow: "npm test" }] } })
+        const { stderr } = yield* shop.cli("approvals", "ls")
+        assert.include(stderr, "approvals.everywhere: is not a field that agentd knows")
+      })
+  )
+
+  it.live("an answer with a rule is refused if the file changed since it was shown, or if the call is gone", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const shop = stage.home({ name: "shop", agents: { a: stage.agent("claude") } })
+      yield* stage.up
+      yield* shop.register
+      yield* shop.tell("a", { ask: "npm test" }, { say: "done" })
+      const { callId: name } = yield* shop.asked("a")
+      const lasting = { scope: "everyone", offer: 1 } as const
+      const { caller } = shop
+      const { hash } = yield* stage.rpc((client) => client.AnswerPreview({ name, lasting, caller }))
+      const text = readFileSync(shop.config, "utf8")
+      const answer = stage.rpc((client) =>
+        client.Answer({ name, decision: "allow", reason: "", hash, lasting, caller })
+      )
+      const keep = ["approve", name, hash.slice(0, 32), "--for", "everyone"]
+      writeFileSync(shop.config, `${text}// more\n`)
+      yield* shop.register
+      assert.include((yield* Effect.flip(answer)).message, "have changed since they were shown")
+      assert.include((yield* shop.cli(...keep)).stderr, "have changed since they were shown")
+      assert.strictEqual(readFileSync(shop.config, "utf8"), `${text}// more\n`)
+      yield* shop.answer(name, "deny")
+      yield* shop.answers("a", 1)
+      assert.match((yield* Effect.flip(answer)).message, /no longer waits/)
+      const { code, stderr } = yield* shop.cli(...keep)
+      assert.strictEqual(code, 1)
+      assert.match(stderr, /no longer waits/)
+      assert.strictEqual(readFileSync(shop.config, "utf8"), `${text}// more\n`)
     })
   )
 })

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { call } from "../../../src/api/rpc/ControlClient.ts"
 import { Limits } from "../../../src/board/Limits.ts"
-import { agentInfo, draft, makeWorld, serve, T0 } from "./World.ts"
+import { agentInfo, callInfo, draft, makeWorld, serve, T0 } from "./World.ts"
 
 const me = { by: "ada", config: null }
 const everything = { follow: false, caller: me }
@@ -335,6 +335,21 @@ it.live.each(rubbish)("a client that sends %s hurts nobody", ([, bytes]) =>
     expect(yield* answers(socket)).toBe(1)
     bystander.write(request("Projects", null))
     yield* eventually(() => heard.join("").includes("web-1a2b3c4d"))
+  })
+)
+
+it.live("an answer for a scope that agentd does not know is refused, and names it", () =>
+  Effect.gen(function* () {
+    const world = makeWorld({ calls: [callInfo()] })
+    const { socket } = yield* serve(world)
+    const conn = yield* raw(socket)
+    const heard: Array<string> = []
+    conn.on("data", (chunk) => heard.push(String(chunk)))
+    const answer = { name: "01call", decision: "allow", reason: "", hash: "0".repeat(64), caller: me }
+    conn.write(request("Answer", { ...answer, lasting: { scope: "ever", offer: 1 } }))
+    yield* eventually(() => heard.join("").includes("scope"))
+    expect(heard.join("")).toContain('lasting.scope cannot be \\"ever\\".')
+    expect(world.commands).toEqual([])
   })
 )
 
