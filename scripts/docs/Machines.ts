@@ -125,7 +125,7 @@ const vocabulary = (): string => {
   )
   return `## Words for people
 
-States are for programs: \`--json\`, the log and \`agentd status --tree\` have them. People read one of nine words,
+States are for programs: \`--json\`, the log and \`agentd status --tree\` have them. People read one of ten words,
 the same wherever they look (\`src/domain/StatusWords.ts\`). The first case that holds is the word.
 
 ${markdown(["", "Word", "Group", "Who acts next"], words)}

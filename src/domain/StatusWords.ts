@@ -13,6 +13,7 @@ export const WORDS = [
   "retrying",
   "waiting",
   "working",
+  "open",
   "paused",
   "idle",
   "stopped",
@@ -48,6 +49,7 @@ export const LOOKS: { readonly [word in Word]: Look } = {
     next: "it, by itself, at a known time or event"
   },
   working: { glyph: "●", ascii: "*", colour: "work", group: "Working", next: "it, by itself, now" },
+  open: { glyph: "◌", ascii: "?", colour: "quiet", group: "Idle", next: "unknown: it reports nothing to agentd" },
   paused: { glyph: "‖", ascii: "=", colour: "quiet", group: "Idle", next: "nobody, until you resume it" },
   idle: { glyph: "○", ascii: "-", colour: "quiet", group: "Idle", next: "nobody: it has nothing to do" },
   stopped: { glyph: "■", ascii: "#", colour: "quiet", group: "Idle", next: "nobody: a user stopped it" },
@@ -149,7 +151,7 @@ export const worker = table<AgentFacts>()({
 })
 
 export const plate = table<unknown>()({
-  Starting: is("working"),
+  Starting: is("open"),
   Running: is("working"),
   Idle: is("idle"),
   AwaitingInput: is("needs you"),

@@ -219,7 +219,7 @@ const pidOf = (process: ProcessId | undefined) =>
 
 /** Adds to a hook's event what its body lacks: the process, and the paths if they are new. */
 const adorned = (
-  { cwd, event, transcriptPath }: Heard,
+  { cli, cwd, event, transcriptPath }: Heard,
   plate: PlateActor,
   origin: Origin,
   process: ProcessId | undefined,
@@ -228,6 +228,7 @@ const adorned = (
   if (event === undefined || !event._tag.startsWith("Hook")) return event
   const { data } = plate.stand
   const paths = {
+    ...(cli === undefined || cli === data.cli ? {} : { cli }),
     ...(transcriptPath === undefined || transcriptPath === data.transcriptPath ? {} : { transcriptPath }),
     ...(cwd === undefined || (data.cwd !== null && event._tag !== "HookSessionStart") ? {} : { cwd })
   }

@@ -6,17 +6,21 @@
  * separately.
  */
 import { createHash } from "node:crypto"
-import type { Result } from "effect"
+import { Result } from "effect"
+import { isReadonlyObject as isObject } from "effect/Predicate"
 import { inner } from "../runs/claude/ClaudeRecord.ts"
 import { isPlanFile, questionsOf } from "../runs/claude/ClaudeTools.ts"
 import type { Question } from "../runs/Question.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import { type EventRefused, JsonReader, MAX_PATH } from "./JsonReader.ts"
+import type { SessionSource } from "./SessionSource.ts"
 
 /** A parsed hook of Claude Code, or a parsed event of `/events`. */
 export interface Heard {
   /** The hook's name, or the event's type. */
   readonly name: string
+  /** The name of the coding CLI; undefined: Claude Code, or unknown. */
+  readonly cli?: string
   readonly sessionId: string
   readonly cwd: string | undefined
   readonly transcriptPath: string | undefined
@@ -196,3 +200,20 @@ export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefus
         : {})
     }
   })
+
+/**
+ * Parses a hook of another coding CLI. Undefined if it is one that says nothing about the session's state, or an unknown
+ * one: the CLI is newer than this table.
+ */
+export const parseOf = (
+  source: SessionSource,
+  raw: unknown,
+  at: number
+): Result.Result<Heard | undefined, EventRefused> => {
+  const name = isObject(raw) ? raw["hook_event_name"] : undefined
+  const translate = typeof name === "string" && Object.hasOwn(source.hooks, name) ? source.hooks[name] : undefined
+  if (translate === undefined && typeof name === "string") return Result.succeed(undefined)
+  // without a name, the hook is refused as one of Claude Code
+  const body = isObject(raw) ? { ...raw, ...translate?.(raw), transcript_path: undefined } : raw
+  return Result.map(parse(body, at), (heard) => ({ ...heard, cli: source.name }))
+}

@@ -46,7 +46,9 @@ const hook = {
   at,
   sessionId: Schema.String,
   transcriptPath: Schema.optional(Schema.String),
-  cwd: Schema.optional(Schema.String)
+  cwd: Schema.optional(Schema.String),
+  /** The coding CLI, if it is not Claude Code. Present only in the first hook of a plate. */
+  cli: Schema.optional(Schema.String)
 }
 /** Id of the subagent; absent for the main agent. */
 const agentId = Schema.optional(Schema.String)
@@ -317,7 +319,8 @@ const underId = (data: Data, event: Event): Data => {
     ...data,
     sessionId: event.sessionId,
     transcriptPath: ("transcriptPath" in event ? event.transcriptPath : undefined) ?? data.transcriptPath,
-    cwd: data.cwd ?? ("cwd" in event ? event.cwd : undefined) ?? null
+    cwd: data.cwd ?? ("cwd" in event ? event.cwd : undefined) ?? null,
+    ...("cli" in event && event.cli !== undefined ? { cli: event.cli } : {})
   }
 }
 

@@ -50,6 +50,8 @@ export interface Data {
   readonly runId: string | null
   readonly agent: string | null
   readonly cwd: string | null
+  /** The coding CLI, if it is not Claude Code and its hooks report the session. */
+  readonly cli?: string
   /** The session's processes, newest last. */
   readonly processes: ReadonlyArray<Process>
   /** Pids of former processes of this session that have ended, newest last. */
@@ -137,6 +139,9 @@ export const answers = (
     ? prompt.tool === tool || prompt.tool === "*"
     : prompt.callId === callId)
 
+/** Begins the ids that agentd has made for calls whose CLI gives them none. Equal calls have equal ids. */
+export const MADE = "~"
+
 /** Adds a prompt, unless it is already open. A dialog with a known tool replaces the one from the session's note. */
 export const opened = (data: Data, prompt: Prompt): Data =>
   data.prompts.some(
@@ -176,7 +181,7 @@ export const callEnded = (data: Data, agentId: string | null, tool: string, call
     : {
         ...after,
         calls: after.calls.filter((call) => call.callId !== callId),
-        endedCalls: withLast(after.endedCalls, callId, MAX.endedCalls)
+        endedCalls: callId.startsWith(MADE) ? after.endedCalls : withLast(after.endedCalls, callId, MAX.endedCalls)
       }
 }
 

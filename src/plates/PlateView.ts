@@ -49,7 +49,7 @@ const detail = (stand: Stand, facts: PlateFacts.PlateFacts, lastTold: number, no
   const { data, state } = stand
   switch (state) {
     case "Starting":
-      return "waits for its session to start"
+      return "has reported nothing yet"
     case "Running":
       return working({ data, facts }, lastTold, now)
     case "Idle":
@@ -75,6 +75,7 @@ export const row = (plate: Shown, request: Request | null, now: number): PlateIn
   const { data } = stand
   const facts = PlateFacts.shown(plate.facts, transcript)
   const written = transcript?.found?._tag === "Read" ? transcript.found.mtime : 0
+  const lastTold = Math.max(plate.heard, data.signal?.at ?? 0, written)
   return {
     plateId: plate.plateId,
     word: StatusWords.wordOf(StatusWords.plate, stand.state, null),
@@ -83,7 +84,7 @@ export const row = (plate: Shown, request: Request | null, now: number): PlateIn
     // a plate that was only registered has not changed its state yet
     since: stand.at === 0 ? (data.signal?.at ?? 0) : stand.at,
     restsOn: data.signal === null ? null : { signal: data.signal.from, at: data.signal.at },
-    detail: detail(stand, plate.facts, Math.max(plate.heard, data.signal?.at ?? 0, written), now),
+    detail: `${data.cli === undefined ? "" : `${data.cli}: `}${detail(stand, plate.facts, lastTold, now)}`,
     cwd: data.cwd,
     branch: plate.branch ?? facts.branch ?? data.branch,
     title: facts.title,

@@ -31,6 +31,7 @@ import { EventIntake, type Origin } from "./EventIntake.ts"
 import { FADES_AFTER, HealthCheck } from "./HealthCheck.ts"
 import * as HookBody from "./HookBody.ts"
 import * as HookEvent from "./HookEvent.ts"
+import type { SessionSource } from "./SessionSource.ts"
 import { EventRefused } from "./JsonReader.ts"
 import { PlateActor } from "./PlateActor.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
@@ -60,7 +61,7 @@ export class Plates extends Context.Service<
   Plates,
   {
     /** A hook of Claude Code, as Claude Code sends it. */
-    readonly hook: (body: unknown, origin: Origin) => Effect.Effect<void, EventRefused>
+    readonly hook: (body: unknown, origin: Origin, source?: SessionSource) => Effect.Effect<void, EventRefused>
     /** An event of `POST /events`. */
     readonly event: (body: unknown) => Effect.Effect<void, EventRefused>
     /** Records a hook or event that was stored; durable on return. */
@@ -171,10 +172,15 @@ class LivePlates {
       )
     )
 
-  readonly hook = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown, origin: Origin) {
-    const heard = yield* this.read("hook", HookEvent.parse(body, yield* Clock.currentTimeMillis), body)
-    yield* this.intake.take(heard, origin)
-  })
+  readonly hook = Effect.fnUntraced(
+    { self: this },
+    function* (this: LivePlates, body: unknown, origin: Origin, source?: SessionSource) {
+      const now = yield* Clock.currentTimeMillis
+      const parsed = source === undefined ? HookEvent.parse(body, now) : HookEvent.parseOf(source, body, now)
+      const heard = yield* this.read("hook", parsed, body)
+      if (heard !== undefined) yield* this.intake.take(heard, origin)
+    }
+  )
 
   /** Parses one of the five events of `POST /events`. Its tool input is redacted and shortened for display. */
   private readonly posted = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {

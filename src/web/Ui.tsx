@@ -43,6 +43,7 @@ const shapes: { readonly [word in Word]: JSX.Element } = {
       <path class="spin" d="M8 2.3A5.7 5.7 0 0 1 11.4 12.6" {...line} stroke-width="1.8" />
     </>
   ),
+  open: <circle cx="8" cy="8" r="5.7" {...line} stroke-dasharray=".2 3.4" />,
   paused: <path d="M5.6 3.6v8.8M10.4 3.6v8.8" {...line} stroke-width="1.9" />,
   idle: <circle cx="8" cy="8" r="5.6" {...line} stroke-width="1.5" stroke-dasharray="2.2 2.2" />,
   stopped: <rect x="4" y="4" width="8" height="8" rx="1" fill="currentColor" />,

@@ -24,6 +24,7 @@ import { OVER, UNSURE } from "../../domain/PageProof.ts"
 import { attempt } from "../../config/Attempt.ts"
 import * as HookBody from "../../plates/HookBody.ts"
 import { isTooDeep, MAX_NESTING } from "../../plates/JsonDepth.ts"
+import { SESSION_SOURCES } from "../../plates/SessionSources.ts"
 import { Plates, type Unwritten } from "../../plates/Plates.ts"
 import type { Grant } from "../../access/Access.ts"
 import { type Authorization, bearer, type Headers, type Needs, turnAway } from "./Authorization.ts"
@@ -65,6 +66,12 @@ const originOf = (headers: Headers): Origin => ({
   pid: undefined
 })
 
+/** The sender of a hook of another CLI. The process that runs the hook is the session's process. */
+const originBy = (headers: Headers): Origin => {
+  const pid = Number(headers["x-agentd-pid"])
+  return { ...originOf(headers), pid: Number.isSafeInteger(pid) && pid > 1 ? pid : undefined }
+}
+
 /**
  * Fields of the answer for an allowed call: the call's input, unchanged, together with the answers to its questions.
  */
@@ -104,6 +111,17 @@ const notThere = (problem: Problem): Refusal => ({
   status: problem._tag === "CommandRefused" ? 404 : 503
 })
 
+/** The routes for the hooks of CLIs other than Claude Code. */
+const hookRoutes = (plates: Plates["Service"]): ReadonlyArray<Route> =>
+  SESSION_SOURCES.map((source): Route => ({
+    method: "POST",
+    path: `/hooks/${source.id}`,
+    needs: "hooks",
+    cuts: true,
+    handle: ({ body, headers }) =>
+      Effect.flatMap(body, (hook) => received(plates.hook(hook, originBy(headers), source)))
+  }))
+
 const routesOf = (plates: Plates["Service"], { metrics, status }: About): ReadonlyArray<Route> => [
   { method: "GET", path: "/health", needs: "nothing", handle: () => Effect.succeed(json({ ok: true })) },
   { method: "GET", path: "/status", needs: "full", handle: () => Effect.map(status, json) },
@@ -126,6 +144,7 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
     cuts: true,
     handle: ({ body, headers }) => Effect.flatMap(body, (hook) => received(plates.hook(hook, originOf(headers))))
   },
+  ...hookRoutes(plates),
   {
     method: "POST",
     path: "/hooks/claude/permission",

@@ -1,5 +1,5 @@
 /**
- * HookCommand: generates the command that Claude Code's hooks run. The command is a small program that sends the hook's
+ * HookCommand: generates the command that the hooks of coding CLIs run. The command is a small program that sends the hook's
  * JSON to the daemon's unix socket, and prints the daemon's answer if there is one. A socket is used because any
  * program could occupy a port, and then receive and answer hooks. The socket is in a folder to which only its owner can
  * write.
@@ -17,7 +17,7 @@ import { join, resolve } from "node:path"
 import { MAX_BYTES } from "../../plates/HookBody.ts"
 import { quoted } from "../../config/ShellWord.ts"
 
-const written = "Written by agentd: hands a hook of Claude Code to the daemon. It says nothing, and fails never."
+const written = "Written by agentd: hands a hook of a coding CLI to the daemon. It says nothing, and fails never."
 
 const perl = String.raw`#!/usr/bin/perl
 # ${written}
@@ -52,7 +52,7 @@ socket(my $socket, 1, 1, 0) or exit 0;
 connect($socket, $^O eq 'linux' ? pack('Sa*x', 1, $path) : pack('CCa*x', length($path) + 3, 1, $path)) or exit 0;
 my ($plate, $run) = map { my $value = defined $ENV{$_} ? $ENV{$_} : ''; $value =~ s/[^\w.:\/-]//g; substr $value, 0, 256 } 'AGENTD_PLATE', 'AGENTD_RUN';
 my $request = join "\r\n", "POST $route HTTP/1.0", 'content-type: application/json', 'content-length: ' . length $body,
-  "x-agentd-plate: $plate", "x-agentd-run: $run", '', $body;
+  "x-agentd-plate: $plate", "x-agentd-run: $run", 'x-agentd-pid: ' . getppid, '', $body;
 for (my $at = 0; $at < length $request;) { $at += syswrite($socket, $request, 65536, $at) || exit 0 }
 while (sysread $socket, $answer, 65536, length $answer) { exit 0 if length $answer > ${MAX_BYTES} }
 print substr $answer, 4 + index $answer, "\r\n\r\n" if $answer =~ m{^HTTP/1\.[01] 200 };
@@ -83,7 +83,7 @@ folder=${"$"}{1%/*}
 case $(ls -ldL "$folder") in d????-??-*) ;; *) exit 0 ;; esac
 ${reading}said | command curl -q -s -f --noproxy '*' --unix-socket "$1" -m "$3" --max-filesize ${MAX_BYTES} --data-binary @- \
   -H 'content-type: application/json' -H 'expect:' \
-  -H "x-agentd-plate: $(clean "$AGENTD_PLATE")" -H "x-agentd-run: $(clean "$AGENTD_RUN")" "http://agentd$2"
+  -H "x-agentd-pid: $PPID" -H "x-agentd-plate: $(clean "$AGENTD_PLATE")" -H "x-agentd-run: $(clean "$AGENTD_RUN")" "http://agentd$2"
 exit 0
 `
 
@@ -122,7 +122,7 @@ const send = () => {
   process.stdin.pause()
   const body = Buffer.concat(parts).subarray(0, ${MAX_BYTES})
   const [plate, run] = [clean(process.env.AGENTD_PLATE), clean(process.env.AGENTD_RUN)]
-  const headers = { "content-type": "application/json", "content-length": body.length, "x-agentd-plate": plate, "x-agentd-run": run }
+  const headers = { "content-type": "application/json", "content-length": body.length, "x-agentd-plate": plate, "x-agentd-run": run, "x-agentd-pid": process.ppid }
   const request = require("node:http").request({ socketPath, path, method: "POST", headers, agent: false }, (response) => {
     if (response.statusCode !== 200) done()
     let answer = ""

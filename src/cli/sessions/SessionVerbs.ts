@@ -48,10 +48,18 @@ const scope = {
   user: off("user", "Use your own settings, for all sessions (the default without --project)")
 }
 
+const agent = Flag.String("agent").pipe(
+  Flag.withMetavar("NAME"),
+  Flag.withDescription("The coding CLI: claude (default), codex, droid, gemini, qwen, or all"),
+  Flag.optional,
+  Flag.map(Option.getOrUndefined)
+)
+
 const install = Command.make(
   "install",
   {
     ...scope,
+    agent,
     approvals: Flag.Boolean("approvals").pipe(
       Flag.withDescription(
         "Let the commands agentd approve and agentd deny answer permission requests; --no-approvals turns this off (default: no change)"
@@ -67,7 +75,7 @@ const install = Command.make(
   },
   (input) => verb(() => import("../setup/Hooks.ts"))({ action: "install", ...input })
 ).pipe(
-  Command.withDescription("Add agentd's hooks to Claude Code's settings; existing entries are kept"),
+  Command.withDescription("Add agentd's hooks to the settings of a coding CLI; existing entries are kept"),
   Command.withExamples([
     { command: "agentd hooks install", description: "Show all your sessions on the board from now on" },
     {
@@ -77,7 +85,7 @@ const install = Command.make(
   ])
 )
 
-const uninstall = Command.make("uninstall", scope, (input) =>
+const uninstall = Command.make("uninstall", { ...scope, agent }, (input) =>
   verb(() => import("../setup/Hooks.ts"))({
     action: "uninstall",
     approvals: undefined,
@@ -86,7 +94,7 @@ const uninstall = Command.make("uninstall", scope, (input) =>
     ...input
   })
 ).pipe(
-  Command.withDescription("Remove agentd's hooks from Claude Code's settings, and nothing else"),
+  Command.withDescription("Remove agentd's hooks from the settings of a coding CLI, and nothing else"),
   Command.withExamples([
     { command: "agentd hooks uninstall --project", description: "Remove only the hooks of this folder" }
   ])
@@ -102,14 +110,16 @@ const status = Command.make("status", {}, () =>
     yes: true
   })
 ).pipe(
-  Command.withDescription("Show where hooks are installed, and which sessions have sent events and when"),
+  Command.withDescription(
+    "Show where hooks are installed, what each CLI can tell, and which sessions have sent events and when"
+  ),
   Command.withExamples([
     { command: "agentd hooks status", description: "Check that hooks are installed, and that their events arrive" }
   ])
 )
 
 export const hooks = Command.make("hooks").pipe(
-  Command.withDescription("Install, remove or check Claude Code's hooks, which show its sessions on the board"),
+  Command.withDescription("Install, remove or check the hooks of coding CLIs, which show their sessions on the board"),
   Command.withSubcommands([install, uninstall, status])
 )
 

@@ -1,5 +1,6 @@
 /**
- * HookSettings: adds, finds and removes agentd's hooks in the settings of Claude Code. Pure.
+ * HookSettings: adds, finds and removes agentd's hooks in the settings of Claude Code, and of other coding CLIs whose
+ * settings have the same shape. Pure.
  *
  * Guarantees: all other settings stay unchanged, and numbers keep all their digits. In a file that a user has
  * formatted, line breaks and spaces stay, too. `remove` removes exactly the entries that `add` has added, so after
@@ -11,6 +12,7 @@ import { applyEdits, type JSONPath, modify } from "jsonc-parser"
 import { isDeepStrictEqual } from "node:util"
 import { quoted } from "../../config/ShellWord.ts"
 import * as HookCommand from "../../api/http/HookCommand.ts"
+import type { SessionSource } from "../../plates/SessionSource.ts"
 
 /** Names of the hooks that report changes of the session's state. */
 export const EVENTS = [
@@ -46,7 +48,15 @@ export interface JsonObject {
   readonly [key: string]: Json
 }
 
+/** The hooks of a coding CLI other than Claude Code. */
+export interface SourcePlan {
+  readonly source: SessionSource
+  readonly reporter: HookCommand.Reporter
+}
+
+/** The hooks of Claude Code. */
 export interface Plan {
+  readonly source?: undefined
   /** Absolute path of the script for the SessionStart hook. */
   readonly script: string
   /** The command that all other hooks run. */
@@ -95,7 +105,16 @@ const handlerOf = (event: string, { approvals, http, reporter }: Plan): JsonObje
     : httpHandler(http)
 }
 
-const handlersOf = (plan: Plan): ReadonlyArray<readonly [event: string, handler: JsonObject]> => [
+type Handlers = ReadonlyArray<readonly [event: string, handler: JsonObject]>
+
+const handlersOf = (plan: Plan | SourcePlan): Handlers => {
+  const { reporter, source } = plan
+  if (source === undefined) return handlersOfClaude(plan)
+  const line = HookCommand.line(reporter, `/hooks/${source.id}`, PATIENCE_S)
+  return Object.keys(source.hooks).map((event) => [event, command(line, TIMEOUT_S * source.timeUnit)])
+}
+
+const handlersOfClaude = (plan: Plan): Handlers => [
   // with `|| :` the hook always succeeds, so that the session starts even if the script fails
   [START, command(`${HookCommand.MARK} ${quoted(plan.script)} 2>/dev/null || :`, TIMEOUT_S)],
   ...EVENTS.map((event) => [event, handlerOf(event, plan)] as const)
@@ -143,11 +162,11 @@ const groupOf = (handler: JsonObject, before: keyof typeof matchers): JsonObject
 
 const kindOf = (value: Json): string => (value === null ? "null" : isList(value) ? "a list" : typeof value)
 
-const misfits = (settings: JsonObject): ReadonlyArray<Misfit> => {
+const misfits = (settings: JsonObject, handlers: Handlers): ReadonlyArray<Misfit> => {
   const hooks = own(settings, "hooks")
   if (hooks === undefined) return []
   if (!isObject(hooks)) return [{ field: "hooks", found: kindOf(hooks) }]
-  return [START, ...EVENTS].flatMap((event) => {
+  return handlers.flatMap(([event]) => {
     const list = own(hooks, event)
     return list === undefined || isList(list) ? [] : [{ field: `hooks.${event}`, found: kindOf(list) }]
   })
@@ -190,13 +209,14 @@ export const remove = (settings: JsonObject): JsonObject => {
 }
 
 /** Adds agentd's hooks, and removes those of an earlier installation. */
-export const add = (settings: JsonObject, plan: Plan): Result.Result<JsonObject, Misfit> => {
-  const [misfit] = misfits(settings)
+export const add = (settings: JsonObject, plan: Plan | SourcePlan): Result.Result<JsonObject, Misfit> => {
+  const handlers = handlersOf(plan)
+  const [misfit] = misfits(settings, handlers)
   if (misfit !== undefined) return Result.fail(misfit)
   const clean = remove(settings)
   const before = own(clean, "hooks")
   let hooks: JsonObject = isObject(before) ? before : {}
-  for (const [event, handler] of handlersOf(plan)) {
+  for (const [event, handler] of handlers) {
     const list = own(hooks, event)
     const group = groupOf(handler, isList(list) ? "list" : before === undefined ? "nothing" : "object")
     hooks = { ...hooks, [event]: [...(isList(list) ? list : []), group] }
@@ -247,7 +267,7 @@ export const find = (settings: JsonObject): Installed => {
 }
 
 /** True if agentd's handlers in the settings are exactly those of the plan. */
-export const isCurrent = (settings: JsonObject, plan: Plan): boolean => {
+export const isCurrent = (settings: JsonObject, plan: Plan | SourcePlan): boolean => {
   const said = ({ event, handler }: OwnHandler) => `${event} ${JSON.stringify(handler)}`
   const wanted = handlersOf(plan).map(([event, handler]) => said({ event, handler }))
   return isDeepStrictEqual(ownIn(settings).map(said).toSorted(), wanted.toSorted())

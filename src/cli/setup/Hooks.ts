@@ -25,6 +25,7 @@ import * as HookSettings from "./HookSettings.ts"
 import { Entry, Invocation, print } from "../parse/Invocation.ts"
 import { age, type Cell, paint, plain, table } from "../render/Output.ts"
 import * as SettingsFile from "./SettingsFile.ts"
+import * as SourceHooks from "./SourceHooks.ts"
 
 export interface Input {
   readonly action: "install" | "uninstall" | "status"
@@ -38,6 +39,8 @@ export interface Input {
   readonly http: boolean
   /** True if a user at a terminal is not asked before the settings are changed. */
   readonly yes: boolean
+  /** The coding CLIs whose hooks are meant: claude, another one by its id, or all. Undefined: claude. */
+  readonly agent?: string | undefined
 }
 
 /** Time in seconds that the user still has to decide in the session after agentd's timeout. */
@@ -50,12 +53,17 @@ const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CON
   )
 )
 
-/** The user's settings file, if the hooks in it belong to this state directory; otherwise undefined. */
+/** The settings files of the user whose hooks belong to this state directory. */
 export const installedFor = Effect.fnUntraced(function* (state: string) {
-  const file = yield* userFile
-  const found = yield* Effect.orElseSucceed(SettingsFile.read(file), () => undefined)
-  if (found?.text === undefined || HookSettings.find(found.document.settings).events.length === 0) return undefined
-  return found.text.includes(JSON.stringify(state).slice(1, -1)) ? file : undefined
+  return yield* Effect.filter([yield* userFile, ...(yield* SourceHooks.files)], (file) =>
+    Effect.map(
+      Effect.orElseSucceed(SettingsFile.read(file), () => undefined),
+      (found) =>
+        found?.text !== undefined &&
+        HookSettings.find(found.document.settings).events.length > 0 &&
+        found.text.includes(JSON.stringify(state).slice(1, -1))
+    )
+  )
 })
 
 export const takeOut = SettingsFile.uninstall
@@ -138,7 +146,7 @@ const agreed = Effect.fnUntraced(function* (file: string, yes: boolean) {
   yield* confirm(yes, fact, "Add the hooks?")
 })
 
-const install = Effect.fnUntraced(function* (input: Input) {
+const installClaude = Effect.fnUntraced(function* (input: Input) {
   const file = input.project ? projectFile : yield* userFile
   if (input.project) yield* checkIgnored(file)
   const approvals = input.approvals ?? HookSettings.find((yield* SettingsFile.read(file)).document.settings).approvals
@@ -146,7 +154,7 @@ const install = Effect.fnUntraced(function* (input: Input) {
   yield* agreed(file, input.yes)
   const { backup, changed, settings } = yield* SettingsFile.install(file, plan)
   const obstacles = HookSettings.obstacles(settings, plan.http?.port)
-  yield* print({ file, changed, backup, approvals, obstacles, by: plan.reporter.way }, () => [
+  const lines = [
     changed ? `The hooks were added to ${file}.` : `The hooks were already in ${file}.`,
     answered(approvals),
     ...(plan.http === undefined
@@ -157,16 +165,19 @@ const install = Effect.fnUntraced(function* (input: Input) {
     ...(backup === null ? [] : [`A copy of the previous file: ${backup}`]),
     ...obstacles.map((obstacle) => `Warning: ${obstacle}.`),
     "Open sessions use the hooks after a restart of the session. To see which sessions have reported: agentd hooks status"
-  ])
+  ]
+  const json = { file, changed, backup, approvals, obstacles, by: plan.reporter.way }
+  return { json, lines } satisfies SourceHooks.Done
 })
 
-const uninstall = Effect.fnUntraced(function* (input: Input) {
+const uninstallClaude = Effect.fnUntraced(function* (input: Input) {
   const file = input.project ? projectFile : yield* userFile
   const { changed, kept } = yield* SettingsFile.uninstall(file)
-  yield* print({ file, changed, backup: kept }, () => [
+  const lines = [
     changed ? `The hooks were removed from ${file}.` : `There were no agentd hooks in ${file}.`,
     ...(kept === null ? [] : [`The file has other changes since the install. A copy from before the install: ${kept}`])
-  ])
+  ]
+  return { json: { file, changed, backup: kept }, lines } satisfies SourceHooks.Done
 })
 
 const OLD = "the hooks differ from those that this agentd writes. To update them: agentd hooks install"
@@ -250,12 +261,14 @@ const status = Effect.gen(function* () {
   const heard = yield* Effect.result(call(paths.socket, (client) => client.Plates({ all: false })))
   const now = yield* Clock.currentTimeMillis
   const sessions = heard._tag === "Success" ? heard.success : null
-  yield* print({ written: places, script, sessions }, () => [
+  const others = yield* SourceHooks.status
+  yield* print({ written: places, others, script, sessions }, () => [
     ...places.map(({ approvals = false, file, installed, problem, scope }) => {
       const how = `installed, approvals ${approvals ? "on" : "off"},`
       const state = installed ? paint(colour, "green", how) : "not installed"
       return `${scope.padEnd(8)}${state} in ${file}${problem === null ? "" : `: ${paint(colour, "yellow", problem)}`}`
     }),
+    ...SourceHooks.lines(others, { colour, columns }),
     "",
     ...(heard._tag === "Failure"
       ? [`Cannot list the sessions that have reported: ${heard.failure.message} ${heard.failure.remedy}`]
@@ -271,13 +284,22 @@ const status = Effect.gen(function* () {
   ])
 })
 
-export const run = Effect.fnUntraced(function* (input: Input) {
-  switch (input.action) {
-    case "install":
-      return yield* install(input)
-    case "uninstall":
-      return yield* uninstall(input)
-    case "status":
-      return yield* status
-  }
+/** Does for each CLI that `agent` names what the command says. */
+const forEach = Effect.fnUntraced(function* (input: Input & { readonly action: "install" | "uninstall" }) {
+  const { agent = "claude" } = input
+  const sources = yield* SourceHooks.named(agent)
+  if (agent !== "claude" && input.project) return yield* SourceHooks.onlyUser
+  const isInstall = input.action === "install"
+  const done: Array<SourceHooks.Done> = []
+  if (agent === "claude" || agent === "all") done.push(yield* isInstall ? installClaude(input) : uninstallClaude(input))
+  for (const source of sources)
+    done.push(yield* isInstall ? SourceHooks.install(source, input.yes) : SourceHooks.uninstall(source))
+  const json = done.map((one) => one.json)
+  yield* print(agent === "all" ? json : json[0], () => done.flatMap(({ lines }) => lines))
 })
+
+export const run = (input: Input) =>
+  Effect.suspend(() => {
+    const { action } = input
+    return action === "status" ? status : forEach({ ...input, action })
+  })

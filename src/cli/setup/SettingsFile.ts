@@ -91,7 +91,7 @@ const change = <A, E, R>(path: string, by: (found: Found) => Effect.Effect<A, E,
     )
   )
 
-export const install = Effect.fnUntraced(function* (path: string, plan: HookSettings.Plan) {
+export const install = Effect.fnUntraced(function* (path: string, plan: HookSettings.Plan | HookSettings.SourcePlan) {
   const fs = yield* FileSystem.FileSystem
   return yield* change(path, (found) =>
     Effect.gen(function* () {

@@ -71,7 +71,7 @@ type Looked = Effect.Success<typeof looked>
 const linesOf = ({ hooks, items, kept, strange }: Looked, daemon: string | undefined): ReadonlyArray<string> => [
   ...(daemon === undefined ? [] : [daemon]),
   ...items.map(({ bytes, path }) => `removes: ${plain(path)} (${sizeOf(bytes)})`),
-  ...(hooks === undefined ? [] : [`removes: agentd's hooks in ${plain(hooks)}`]),
+  ...hooks.map((file) => `removes: agentd's hooks in ${plain(file)}`),
   ...kept.map(({ path, why }) => `keeps: ${plain(path)}: ${plain(why)}`),
   ...strange.map((path) => `keeps: ${plain(path)}: it does not belong to agentd`)
 ]
@@ -163,7 +163,7 @@ const uninstalling = Effect.fnUntraced(function* ({ dryRun, yes }: Input) {
   // look again, because agents might have worked until the daemon stopped
   const now = yield* looked
   yield* removing(now)
-  if (now.hooks !== undefined) yield* Hooks.takeOut(now.hooks)
+  yield* Effect.forEach(now.hooks, Hooks.takeOut)
   yield* print({ dryRun, running, ...now, removed: true, unit: left?.unit ?? null, off: left?.off ?? null }, () => [
     `Removed: ${count(now.items.length, "item")}.`,
     ...now.kept.map(({ path, why }) => `Kept: ${plain(path)}: ${plain(why)}`),

@@ -245,6 +245,55 @@ describe("agentd hooks", () => {
     })
   )
 
+  it.live("those of other CLIs are added where each reads them, and go again without a trace", () =>
+    Effect.gen(function* () {
+      const base = yield* folder
+      const env = { HOME: base, XDG_CONFIG_HOME: join(base, "config"), CODEX_HOME: join(base, "codex") }
+      const at = (...args: ReadonlyArray<string>) =>
+        agentd(["--state", join(base, "s"), "hooks", ...args], { env, cwd: base })
+      const gemini = join(base, ".gemini", "settings.json")
+      mkdirSync(join(base, ".gemini"))
+      mkdirSync(env.CODEX_HOME)
+      writeFileSync(gemini, TEXT)
+      expect((yield* at("install", "--agent", "gemini")).out).toContain(gemini)
+      const { hooks } = JSON.parse(readFileSync(gemini, "utf8"))
+      expect(hooks.BeforeAgent[0].hooks[0]).toMatchObject({ type: "command", timeout: 2000 })
+      expect(hooks.BeforeAgent[0].hooks[0].command).toContain(" /hooks/gemini ")
+      expect(hooks.Stop[0].hooks[0].command).toBe("say done")
+      expect(existsSync(join(base, ".claude"))).toBe(false)
+      // Droid and Qwen Code were never started here
+      const all = JSON.parse((yield* at("install", "--agent", "all", "--json")).out)
+      expect(all.map(({ agent = "claude", changed }: any) => [agent, changed])).toEqual([
+        ["claude", true],
+        ["codex", true],
+        ["gemini", false]
+      ])
+      expect(JSON.parse(readFileSync(join(env.CODEX_HOME, "hooks.json"), "utf8")).hooks.Interrupt).toHaveLength(1)
+      const told = JSON.parse((yield* at("status", "--json")).out)
+      expect(told.others.map(({ agent, installed, problem }: any) => [agent, installed, problem])).toEqual([
+        ["codex", true, null],
+        ["droid", false, null],
+        ["gemini", true, null],
+        ["qwen", false, null]
+      ])
+      expect((yield* at("status")).out).toContain("no: after a failed request")
+      expect((yield* at("uninstall", "--agent", "all")).code).toBe(0)
+      expect(readFileSync(gemini, "utf8")).toBe(TEXT)
+      expect(existsSync(join(env.CODEX_HOME, "hooks.json"))).toBe(false)
+    })
+  )
+
+  it.live("an unknown CLI, and a project for another one, are usage errors", () =>
+    Effect.gen(function* () {
+      const { at, file } = yield* home
+      const unknown = yield* at("install", "--agent", "gemni")
+      expect(unknown.code).toBe(2)
+      expect(unknown.err).toContain("claude, codex, droid, gemini, qwen, all")
+      expect((yield* at("install", "--agent", "all", "--project")).code).toBe(2)
+      expect(existsSync(file)).toBe(false)
+    })
+  )
+
   it.live("with --http those that decide nothing go to the port that the config asks for, with the hooks' token", () =>
     Effect.gen(function* () {
       const { at, base, file } = yield* home

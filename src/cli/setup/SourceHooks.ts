@@ -1,0 +1,152 @@
+/**
+ * SourceHooks: installs, removes and checks agentd's hooks in the settings of coding CLIs other than Claude Code.
+ *
+ * Guarantees: those of SettingsFile. With `all`, a CLI that was never started by this user is skipped: it has no
+ * settings folder.
+ */
+import { Effect, FileSystem } from "effect"
+import * as NodePath from "node:path"
+import * as HookCommand from "../../api/http/HookCommand.ts"
+import * as Spool from "../../api/http/Spool.ts"
+import * as StateFolder from "../../core/event-log/StateFolder.ts"
+import * as Account from "../../config/Account.ts"
+import type { SessionSource } from "../../plates/SessionSource.ts"
+import { SESSION_SOURCES } from "../../plates/SessionSources.ts"
+import { confirm } from "../parse/Confirm.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import { Entry, Invocation } from "../parse/Invocation.ts"
+import { paint, table, type TableOptions } from "../render/Output.ts"
+import * as HookSettings from "./HookSettings.ts"
+import * as SettingsFile from "./SettingsFile.ts"
+
+/** The result of a command for one CLI. */
+export interface Done {
+  readonly json: object
+  readonly lines: ReadonlyArray<string>
+}
+
+const IDS = ["claude", ...SESSION_SOURCES.map(({ id }) => id), "all"]
+
+const folderOf = Effect.fnUntraced(function* ({ file }: SessionSource) {
+  const { env } = yield* Entry
+  const named = file.variable === undefined ? undefined : env[file.variable]
+  return named === undefined || named === "" ? NodePath.join(Account.home(), file.folder) : named
+})
+
+const fileOf = (source: SessionSource) =>
+  Effect.map(folderOf(source), (folder) => NodePath.join(folder, source.file.name))
+
+/** The settings files of all CLIs. They need not exist. */
+export const files = Effect.forEach(SESSION_SOURCES, fileOf)
+
+/** The CLIs that a name means, without Claude Code. */
+export const named = Effect.fnUntraced(function* (agent: string) {
+  if (!IDS.includes(agent)) {
+    return yield* new VerbFailed({
+      message: `agentd has no hooks for "${agent}".`,
+      remedy: `Give --agent one of: ${IDS.join(", ")}`,
+      exitCode: ExitCode.usage
+    })
+  }
+  const fs = yield* FileSystem.FileSystem
+  if (agent !== "all") return SESSION_SOURCES.filter(({ id }) => id === agent)
+  return yield* Effect.filter(SESSION_SOURCES, (source) =>
+    Effect.flatMap(folderOf(source), (folder) => Effect.orElseSucceed(fs.exists(folder), () => false))
+  )
+})
+
+export const onlyUser = Effect.fail(
+  new VerbFailed({
+    message: "Only the hooks of Claude Code can be installed for one project.",
+    remedy: "Run the command without --project",
+    exitCode: ExitCode.usage
+  })
+)
+
+const planOf = Effect.fnUntraced(function* (source: SessionSource) {
+  const { paths } = yield* Invocation
+  const { env } = yield* Entry
+  const { hooks } = Spool.foldersOf(paths.state)
+  const reporter = yield* HookCommand.reporter({ folder: hooks, socket: paths.http, path: env["PATH"] ?? "" })
+  return { source, reporter } satisfies HookSettings.SourcePlan
+})
+
+export const install = Effect.fnUntraced(function* (source: SessionSource, yes: boolean) {
+  const { interactive, paths } = yield* Invocation
+  const file = yield* fileOf(source)
+  const there = HookSettings.find((yield* SettingsFile.read(file)).document.settings).events.length > 0
+  if (interactive && !there) {
+    const fact = `${source.name} will report its sessions to agentd: agentd's hooks are added to ${file}. Everything else in the file stays as it is, and agentd hooks uninstall --agent ${source.id} removes them.`
+    yield* confirm(yes, fact, "Add the hooks?")
+  }
+  yield* StateFolder.check(paths.state)
+  yield* Effect.mapError(
+    Spool.prepare(paths.state),
+    (error) =>
+      new VerbFailed({
+        message: `The hooks' scripts cannot be written: ${error.message}`,
+        remedy: "Check that the state directory is yours: agentd doctor",
+        exitCode: ExitCode.failed
+      })
+  )
+  const { backup, changed } = yield* SettingsFile.install(file, yield* planOf(source))
+  const lines = [
+    changed ? `The hooks were added to ${file}.` : `The hooks were already in ${file}.`,
+    ...(backup === null ? [] : [`A copy of the previous file: ${backup}`]),
+    ...(source.then === undefined ? [] : [source.then]),
+    `Sessions of ${source.name} that are open use the hooks after a restart. What they can tell: agentd hooks status`
+  ]
+  return { json: { agent: source.id, file, changed, backup }, lines } satisfies Done
+})
+
+export const uninstall = Effect.fnUntraced(function* (source: SessionSource) {
+  const file = yield* fileOf(source)
+  const { changed, kept } = yield* SettingsFile.uninstall(file)
+  const lines = [
+    changed ? `The hooks were removed from ${file}.` : `There were no agentd hooks in ${file}.`,
+    ...(kept === null ? [] : [`The file has other changes since the install. A copy from before the install: ${kept}`])
+  ]
+  return { json: { agent: source.id, file, changed, backup: kept }, lines } satisfies Done
+})
+
+/** The state of the hooks in a CLI's settings, and what they tell. `problem`: null if there is none. */
+export const status = Effect.forEach(
+  SESSION_SOURCES,
+  Effect.fnUntraced(function* (source) {
+    const { id, name, tells, version } = source
+    const file = yield* fileOf(source)
+    const of = { agent: id, name, measured: version, file, tells }
+    const found = yield* Effect.result(SettingsFile.read(file))
+    if (found._tag === "Failure") return { ...of, installed: false, problem: found.failure.message }
+    const { settings } = found.success.document
+    const installed = HookSettings.find(settings).events.length > 0
+    const isCurrent = !installed || HookSettings.isCurrent(settings, yield* planOf(source))
+    const problem = isCurrent
+      ? null
+      : `the hooks differ from those that this agentd writes. To update them: agentd hooks install --agent ${id}`
+    return { ...of, installed, problem }
+  })
+)
+
+export const lines = (
+  rows: Effect.Success<typeof status>,
+  options: Pick<TableOptions, "colour" | "columns">
+): ReadonlyArray<string> => [
+  "",
+  ...table(
+    ["AGENT", "HOOKS", "FOUND BY", "WORKING, DONE", "NEEDS YOU", "ERROR"],
+    rows.map(({ agent, installed, problem, tells }) => [
+      { text: agent, colour: "bold" },
+      { text: problem ?? (installed ? "installed" : "not installed") },
+      { text: tells.found },
+      { text: tells.work },
+      { text: tells.asks },
+      { text: tells.error }
+    ]),
+    options
+  ),
+  ...(rows.every(({ installed }) => installed)
+    ? []
+    : [paint(options.colour, "dim", "To install: agentd hooks install --agent NAME (or: all)")])
+]

@@ -1,0 +1,8 @@
+/** SessionSources: the coding CLIs, other than Claude Code, that report their sessions through hooks. */
+import type { SessionSource } from "./SessionSource.ts"
+import { Codex } from "./sources/Codex.ts"
+import { Droid } from "./sources/Droid.ts"
+import { Gemini } from "./sources/Gemini.ts"
+import { Qwen } from "./sources/Qwen.ts"
+
+export const SESSION_SOURCES: ReadonlyArray<SessionSource> = [Codex, Droid, Gemini, Qwen]

@@ -1,0 +1,133 @@
+/** The board through sessions of coding CLIs other than Claude Code, with the hooks as they were captured. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { PlateInfo } from "../../../src/domain/Messages.ts"
+import { SESSION_SOURCES } from "../../../src/plates/SessionSources.ts"
+import { nobody, run } from "./World.ts"
+
+type Fields = { readonly [field: string]: unknown }
+type Story = ReadonlyArray<readonly [hook: string, status: PlateInfo["status"], says?: string]>
+
+const capturedOf = (id: string): ReadonlyMap<string, Fields> =>
+  new Map(
+    readFileSync(join(import.meta.dirname, `../../fixtures/hooks/${id}.jsonl`), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => {
+        const { case: name, payload } = JSON.parse(line) as { readonly case: string; readonly payload: Fields }
+        return [name, payload] as const
+      })
+  )
+
+const stories: { readonly [id: string]: Story } = {
+  gemini: [
+    ["SessionStart / startup", "Idle"],
+    ["BeforeAgent", "Running"],
+    ["BeforeTool / run_shell_command", "Running", "Gemini CLI: runs run_shell_command"],
+    ["Notification / ToolPermission", "AwaitingApproval", "Gemini CLI: asks for permission"],
+    ["AfterTool / run_shell_command", "Running", "Gemini CLI: works"],
+    // the same command again
+    ["BeforeTool / run_shell_command", "Running", "Gemini CLI: runs run_shell_command"],
+    ["Notification / ToolPermission", "AwaitingApproval"],
+    ["AfterTool / run_shell_command", "Running", "Gemini CLI: works"],
+    ["PreCompress", "Running"],
+    ["AfterAgent", "Idle", "Gemini CLI: waits for a prompt"]
+  ],
+  qwen: [
+    ["SessionStart", "Idle"],
+    ["UserPromptSubmit", "Running"],
+    ["PermissionRequest / run_shell_command", "AwaitingApproval", "Qwen Code: asks to use run_shell_command"],
+    ["Notification / permission_prompt", "AwaitingApproval"],
+    ["PreToolUse / run_shell_command", "Running"],
+    ["PostToolUse / run_shell_command", "Running"],
+    ["PostToolBatch", "Running"],
+    ["Stop", "Idle"],
+    ["UserPromptSubmit", "Running"],
+    ["PermissionRequest / ask_user_question", "AwaitingInput", "Qwen Code: asks a question"],
+    ["PreToolUse / ask_user_question", "Running"],
+    ["PostToolUse / ask_user_question", "Running"],
+    // after Esc
+    ["Notification / idle_prompt", "Idle"],
+    ["UserPromptSubmit", "Running"],
+    ["Notification / idle_prompt", "Idle"],
+    ["StopFailure", "Error", "Qwen Code: authentication_failed"],
+    ["UserPromptSubmit", "Running"]
+  ],
+  droid: [
+    ["SessionStart", "Idle"],
+    ["UserPromptSubmit", "Running"],
+    ["PreToolUse / Execute", "Running", "Droid: runs Execute"],
+    ["Notification / permission_prompt", "AwaitingApproval", "Droid: asks for permission"],
+    ["PostToolUse / Execute", "Running"],
+    ["PreToolUse / AskUser", "AwaitingInput", "Droid: asks a question"],
+    ["Notification / elicitation_dialog", "AwaitingInput"],
+    ["PostToolUse / AskUser", "Running"],
+    ["Stop", "Idle"],
+    ["UserPromptSubmit", "Running"],
+    ["Notification / idle_prompt", "Idle"]
+  ],
+  codex: [
+    ["SessionStart / startup", "Idle"],
+    ["UserPromptSubmit", "Running"],
+    ["PreToolUse / Bash", "Running", "Codex: runs Bash"],
+    ["PermissionRequest / Bash", "AwaitingApproval", "Codex: asks to use Bash"],
+    ["PostToolUse / Bash", "Running"],
+    ["Stop", "Idle"],
+    ["UserPromptSubmit", "Running"],
+    ["Interrupt", "Idle"]
+  ]
+}
+
+/** Ids of the session and of its only call: the hooks were captured in several sessions. */
+const joined = (id: string, payload: Fields): Fields => ({
+  ...payload,
+  session_id: `of-${id}`,
+  ...("tool_use_id" in payload ? { tool_use_id: "c1" } : {})
+})
+
+describe("the hooks of another CLI", () => {
+  for (const source of SESSION_SOURCES) {
+    const { id } = source
+    it.effect(`${id}: each hook, and the status after it`, () =>
+      run(({ board }) =>
+        Effect.gen(function* () {
+          const captured = capturedOf(id)
+          const send = (name: string) =>
+            board.plates.hook(joined(id, captured.get(name) ?? assert.fail(name)), nobody, source)
+          for (const [name, status, says] of stories[id]!) {
+            yield* send(name)
+            const row = yield* board.settled(`of-${id}`)
+            assert.strictEqual(row.status, status, name)
+            if (says !== undefined) assert.strictEqual(row.detail, says, name)
+            assert.isFalse(row.watchable, "its transcript is not Claude Code's")
+          }
+        })
+      )
+    )
+
+    it.effect(`${id}: a session whose start was missed is found by its next hook`, () =>
+      run(({ board }) =>
+        Effect.gen(function* () {
+          const [first] = stories[id]!.filter(([, status]) => status === "Running")
+          yield* board.plates.hook(joined(id, capturedOf(id).get(first![0])!), nobody, source)
+          const row = yield* board.settled(`of-${id}`)
+          assert.strictEqual(row.status, "Running")
+          assert.match(row.detail, new RegExp(`^${source.name}: `))
+        })
+      )
+    )
+
+    it.effect(`${id}: an unknown hook changes nothing; one without a name is refused`, () =>
+      run(({ board }) =>
+        Effect.gen(function* () {
+          yield* board.plates.hook({ hook_event_name: "OfNextYear", session_id: "s", cwd: "/" }, nobody, source)
+          assert.lengthOf(yield* board.rows, 0)
+          const refused = yield* Effect.flip(board.plates.hook({ session_id: "s", cwd: "/" }, nobody, source))
+          assert.strictEqual(refused.field, "hook_event_name")
+        })
+      )
+    )
+  }
+})
