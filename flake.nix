@@ -67,7 +67,7 @@
           installPhase = ''
             runHook preInstall
             mkdir -p $out/lib/agentd
-            cp -r dist $out/lib/agentd/
+            cp -r dist docs package.json $out/lib/agentd/
             makeWrapper ${pkgs.lib.getExe pkgs.nodejs_24} $out/bin/agentd \
               --add-flags $out/lib/agentd/dist/quick.cjs \
               --suffix PATH : ${pkgs.lib.makeBinPath [ pkgs.git ]}

@@ -311,6 +311,18 @@ const schema = Command.make(
   ])
 )
 
+const docs = Command.make(
+  "docs",
+  { page: maybeWord("page", "Name of the page to print; default: list the pages") },
+  verb(() => import("../setup/Docs.ts"))
+).pipe(
+  Command.withDescription("List the documents that come with agentd, or print one"),
+  Command.withExamples([
+    { command: "agentd docs", description: "List the pages, each with what it is about" },
+    { command: "agentd docs tutorial | less", description: "Read the tutorial" }
+  ])
+)
+
 const init = Command.make(
   "init",
   {
@@ -399,6 +411,7 @@ const agentd = Command.make(
       group: "Setup",
       commands: [
         init,
+        docs,
         demo,
         schema,
         service,

@@ -7,7 +7,7 @@ import { OLD } from "./Renamed.ts"
 
 /** All verbs. A test compares this list with the help. */
 export const VERBS =
-  "access accounts alert answer approvals approve at attach backup channel completions config conformance cost demo deny diff dismiss doctor erase focus forget gc goal hook hooks init interrupt log login logout mcp open project ps repair restart restore retry run schedule schema send service set spawn start status stop trust uninstall up verify wait waiting why".split(
+  "access accounts alert answer approvals approve at attach backup channel completions config conformance cost demo deny diff dismiss docs doctor erase focus forget gc goal hook hooks init interrupt log login logout mcp open project ps repair restart restore retry run schedule schema send service set spawn start status stop trust uninstall up verify wait waiting why".split(
     " "
   )
 

@@ -118,7 +118,7 @@ describe.skipIf(!hasNix)("flake.nix", () => {
 
   it("installs the bundle behind nixpkgs' own Node", () => {
     const phase: string = evaluate("outputs.packages.x86_64-linux.default.installPhase")
-    assert.include(phase, "cp -r dist $out/lib/agentd/")
+    assert.include(phase, "cp -r dist docs package.json $out/lib/agentd/")
     assert.include(phase, "makeWrapper /exe/node $out/bin/agentd")
     assert.include(phase, "--add-flags $out/lib/agentd/dist/quick.cjs")
   })

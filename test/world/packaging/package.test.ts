@@ -117,7 +117,7 @@ const write = (path: string, text: string) => {
 
 /** `npm pack` with all its scripts, in a copy of this tree. */
 const pack = (): string => {
-  const parts = ["package.json", "package-lock.json", "tsconfig.json", "README.md", "LICENSE", "src", "scripts"]
+  const parts = ["package.json", "package-lock.json", "tsconfig.json", "README.md", "LICENSE", "docs", "src", "scripts"]
   for (const name of parts) cpSync(join(root, name), join(source, name), { recursive: true })
   BundlerSpy.make(join(source, "node_modules"), bundled)
   run(source, "npm", "pack", "--offline", "--silent")
@@ -145,6 +145,8 @@ const filesOf = (at: string): ReadonlyArray<readonly [name: string, bytes: numbe
  * then the parser of shell lines with the table of programs, 0.3 MB, for rules about calls.
  */
 const LARGEST = 6.25 * 1024 * 1024
+/** Of the documents, which are those that a user reads: not the tables of state machines, clocks and incidents. */
+const LARGEST_DOCS = 0.5 * 1024 * 1024
 
 let tarball = ""
 if (lacks.length === 0)
@@ -185,7 +187,9 @@ describe.skipIf(lacks.length > 0)("the package", () => {
       /^dist\/web\/[\w.-]+$/,
       /^dist\/man\/agentd(\.1|\.jsonc\.5)\.gz$/,
       /^dist\/lib\/[\w/@.-]+\.(js|d\.ts)$/,
-      /^dist\/lib\/[\w/-]+\/README\.md$/
+      /^dist\/lib\/[\w/-]+\/README\.md$/,
+      /^docs\/(reference\/)?[\w-]+\.md$/,
+      /^docs\/board\.svg$/
     ]
     const names = files.map(([name]) => name)
     assert.deepStrictEqual(
@@ -197,8 +201,25 @@ describe.skipIf(lacks.length > 0)("the package", () => {
         names.some((name) => kind.test(name)),
         String(kind)
       )
-    const bytes = files.reduce((sum, [, size]) => sum + size, 0)
-    assert.isAtMost(bytes, LARGEST)
+    const sizeOf = (isDocs: boolean) =>
+      files.reduce((sum, [name, size]) => (name.startsWith("docs/") === isDocs ? sum + size : sum), 0)
+    assert.isAtMost(sizeOf(false), LARGEST)
+    assert.isAtMost(sizeOf(true), LARGEST_DOCS)
+  })
+
+  it("has the documents that its README links, and prints them", () => {
+    const readme = readFileSync(join(installed, "README.md"), "utf8")
+    const links = [...readme.matchAll(/\]\((docs\/[^)#]+)/g)].map(([, path]) => path!)
+    assert.isAbove(links.length, 15)
+    assert.deepStrictEqual(
+      links.filter((path) => !existsSync(join(installed, path))),
+      []
+    )
+    const program = join(installed, "dist/quick.cjs")
+    const docs = (...args: ReadonlyArray<string>) => run(folder, process.execPath, program, "docs", ...args)
+    assert.match(docs(), /^install +from a package or a clone/m)
+    assert.notMatch(docs(), /^machines /m, "a page that is not in the package is not listed")
+    assert.strictEqual(docs("tutorial"), readFileSync(join(root, "docs/tutorial.md"), "utf8"))
   })
 
   it("is installed by its own script into a folder of the user's own, runs, and names the next command", () => {
