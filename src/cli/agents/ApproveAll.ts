@@ -63,7 +63,7 @@ const approve = Effect.fnUntraced(function* (calls: ReadonlyArray<Pick<AskedCall
 })
 
 const lines = ({ calls, hash, title }: ShownBatch, columns: number | null, colour: boolean): ReadonlyArray<string> => [
-  `${plain(title)}: ${CallHash.short(hash)}`,
+  `${ApprovalView.line(title)}: ${CallHash.short(hash)}`,
   ...calls.flatMap((one) => ApprovalView.lines(one, columns, colour)),
   ""
 ]

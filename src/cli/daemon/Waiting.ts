@@ -80,7 +80,7 @@ const batchLines = (
   now: number,
   colour: boolean
 ): ReadonlyArray<string> => [
-  `${paint(colour, "yellow", plain(batchTitle(rows, batch)))}${time(rows[0], now)}`,
+  `${paint(colour, "yellow", marked(batchTitle(rows, batch)))}${time(rows[0], now)}`,
   ...rows.flatMap(({ commands, details, who }) => [
     `    ${plain(who)}: ${marked(telling(details[0] ?? "", MOST_TOLD))}`,
     ...commands.slice(0, 1).map(({ command }) => paint(colour, "dim", `      → ${plain(command)}`))

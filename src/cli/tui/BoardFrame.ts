@@ -304,7 +304,7 @@ const batchRows = (call: NonNullable<BoardState["call"]>): ReadonlyArray<string>
     : [
         ...call.batch.calls.map(
           ({ agent, id, input, tool }) =>
-            `${id === call.id ? "›" : " "} ${plain(agent)}: ${ApprovalView.line(telling(input) || tool)}`
+            `${id === call.id ? "›" : " "} ${ApprovalView.line(agent)}: ${ApprovalView.line(telling(input) || tool)}`
         ),
         ""
       ]
@@ -420,7 +420,7 @@ const drawCall = (brush: Brush, state: BoardState): void => {
   const width = Math.min(cells.columns - 2, 110)
   const { asks } = state
   const at = asks.indexOf(call.id) + 1
-  const title = `${at} of ${asks.length}  ${plain(call.batch?.title ?? call.asked?.agent ?? "")}`
+  const title = `${at} of ${asks.length}  ${ApprovalView.line(call.batch?.title ?? call.asked?.agent ?? "")}`
   const body: ReadonlyArray<string> =
     call.asked === undefined
       ? [call.problem ?? "…"]
@@ -455,6 +455,7 @@ const drawCall = (brush: Brush, state: BoardState): void => {
   const top = Math.min(call.top, Math.max(0, body.length - room))
   for (const [n, line] of body.slice(top, top + room).entries()) cells.put(x, y + n, line, {}, width - 4)
   const left = body.length - room - top
+  if (left <= 0 && call.batch !== undefined) state.seen = call.batch
   if (left > 0)
     cells.right(x + width - 5, height, ` ${left} more ${left === 1 ? "line" : "lines"} ↓ `, of(brush, "needs you"))
 }

@@ -130,6 +130,8 @@ export class BoardState {
   pane: Pane = "why"
   shown: Shown | undefined = undefined
   call: Call | undefined = undefined
+  /** The batch whose end was on the screen. */
+  seen: ShownBatch | undefined = undefined
   note: { readonly text: string; readonly at: number } | undefined = undefined
   isLight = false
   /** True if the pane covers the whole page. */
@@ -657,6 +659,7 @@ export class BoardState {
   private answerBatch({ batch, id, preview, shownAt }: Call, now: number): ReadonlyArray<Act> {
     if (batch === undefined) return this.refuse("No other call of this kind waits: press a.", now)
     if (preview !== undefined || now - shownAt < EARLY) return []
+    if (this.seen !== batch) return this.refuse("Read all of them first: ↓ scrolls.", now)
     const [{ hash, id: first }, ...others] = batch.calls
     const also = others.map((one) => ({ name: one.id, hash: one.hash }))
     return [{ _tag: "Answer", id: first, hash, decision: "allow", reason: "", also }, ...this.turnTo(id)]

@@ -235,7 +235,11 @@ describe("a key", () => {
     assert.include(state.note?.text, "No other call of this kind waits")
     const title = "3 calls: npm run … (web/builder)"
     state.ask(call.callId, one!, T0 + 1_000, { title, calls: [two!, one!, third!], hash: "" })
-    const frame = draw(state, { columns: 130, rows: 60, ascii: false, world: null }, T0 + 9_000).lines.join("\n")
+    const shown = (rows: number) => draw(state, { columns: 130, rows, ascii: false, world: null }, T0 + 9_000)
+    assert.include(shown(20).lines.join("\n"), "more lines ↓")
+    assert.deepStrictEqual(does(press(state, "A", T0 + 1_000 + EARLY)), [], "its end was not on the screen")
+    assert.include(state.note?.text, "Read all of them first")
+    const frame = shown(60).lines.join("\n")
     assert.include(frame, `1 of 2  ${title}`)
     assert.include(frame, "A approve all 3")
     for (const { hash } of [one!, two!, third!]) assert.include(frame, `└ ${hash.slice(0, 32)}`)

@@ -139,6 +139,18 @@ it.live("calls of one kind are approved together, by the hash of the list; a lat
   })
 )
 
+it.live("the title of a batch lays out no line of its own, and hides nothing", () =>
+  Effect.gen(function* () {
+    const offers = [{ words: "", rules: ["npm run x\u202e\n└ 0000 **"] }]
+    const calls = [call, callInfo({ ...call, callId: "02call" })]
+    const { state } = yield* serve(makeWorld({ calls, decided: { ...decided, offers } }))
+    for (const args of [["waiting"], ["approve", "--all"]]) {
+      const { out } = yield* inProcess(["--state", state, ...args])
+      expect(out.split("\n")[0]).toContain("2 calls: npm run x\\u{202e}\\u{a}└ 0000 … (web/builder)")
+    }
+  })
+)
+
 it.live("calls of one kind are one group of the list, and each can be answered by itself", () =>
   Effect.gen(function* () {
     const { run, state, world } = yield* twoCalls()
