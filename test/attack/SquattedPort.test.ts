@@ -71,7 +71,7 @@ describe("a port that another program took first", () => {
     Effect.gen(function* () {
       const { heard, port } = yield* squatter
       const { box, settings } = yield* asking(port)
-      assert.strictEqual((yield* box.cli("hooks", "install")).code, 0)
+      assert.strictEqual((yield* box.cli("hooks", "install", "--yes")).code, 0)
       const away = yield* fireAll(settings, "s0")
       assert.deepStrictEqual(
         away.filter(({ code, out }) => code !== 0 || out !== ""),

@@ -18,7 +18,6 @@ import type { PlateInfo } from "../../domain/Messages.ts"
 import * as HookCommand from "../../api/http/HookCommand.ts"
 import * as Spool from "../../api/http/Spool.ts"
 import * as Tokens from "../../api/http/Tokens.ts"
-import { confirm } from "../parse/Confirm.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 import * as HookSettings from "./HookSettings.ts"
@@ -37,7 +36,7 @@ export interface Input {
   readonly approvals: boolean | undefined
   /** True if hooks that decide nothing send their requests to the daemon's port. */
   readonly http: boolean
-  /** True if a user at a terminal is not asked before the settings are changed. */
+  /** True if the user is not asked before the settings are changed. */
   readonly yes: boolean
   /** The coding CLIs whose hooks are meant: claude, another one by its id, or all. Undefined: claude. */
   readonly agent?: string | undefined
@@ -137,22 +136,13 @@ const answered = (approvals: boolean): string =>
     ? "Permission requests can also be answered with agentd approve and deny (to turn this off: --no-approvals)."
     : "Permission requests can be answered only in the sessions' own terminals (to let agentd approve answer them: --approvals)."
 
-/** Asks a user at a terminal before the first hooks are added to a file. A script has asked for them by the command. */
-const agreed = Effect.fnUntraced(function* (file: string, yes: boolean) {
-  const { interactive } = yield* Invocation
-  const { settings } = (yield* SettingsFile.read(file)).document
-  if (!interactive || HookSettings.find(settings).events.length > 0) return
-  const fact = `Claude Code will report its sessions to agentd: agentd's hooks are added to ${file}. Everything else in the file stays as it is, and agentd hooks uninstall removes them.`
-  yield* confirm(yes, fact, "Add the hooks?")
-})
-
 const installClaude = Effect.fnUntraced(function* (input: Input) {
   const file = input.project ? projectFile : yield* userFile
   if (input.project) yield* checkIgnored(file)
   const approvals = input.approvals ?? HookSettings.find((yield* SettingsFile.read(file)).document.settings).approvals
   const plan = yield* planOf(approvals, input.http)
-  yield* agreed(file, input.yes)
-  const { backup, changed, settings } = yield* SettingsFile.install(file, plan)
+  const agrees = SourceHooks.agreed({ id: "claude", name: "Claude Code" }, file, input.yes, plan.http?.token)
+  const { backup, changed, settings } = yield* SettingsFile.install(file, plan, agrees)
   const obstacles = HookSettings.obstacles(settings, plan.http?.port)
   const lines = [
     changed ? `The hooks were added to ${file}.` : `The hooks were already in ${file}.`,

@@ -7,10 +7,11 @@
  * removed and nothing else has changed, the file becomes identical to this copy. The file contains a token, so only its
  * owner can read it.
  */
-import { Effect, FileSystem, type PlatformError, Result, Schedule, Schema } from "effect"
+import { Effect, FileSystem, PlatformError, Result, Schedule, Schema } from "effect"
 import * as NodePath from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import * as HookSettings from "./HookSettings.ts"
+import { diffOf } from "../../config/ConfigChange.ts"
 import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
 
 export class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("SettingsRefused", {
@@ -38,6 +39,9 @@ const io = (path: string) => (error: PlatformError.PlatformError) =>
     message: `${path} cannot be used: ${troubleOf(error)}`,
     remedy: remedyOf(error, "Check that you own the file and its folder.")
   })
+
+const isPlatform = (error: unknown): error is PlatformError.PlatformError =>
+  error instanceof PlatformError.PlatformError
 
 const textOf = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
@@ -91,7 +95,15 @@ const change = <A, E, R>(path: string, by: (found: Found) => Effect.Effect<A, E,
     )
   )
 
-export const install = Effect.fnUntraced(function* (path: string, plan: HookSettings.Plan | HookSettings.SourcePlan) {
+/**
+ * Adds the hooks. `agrees` gets the changed lines of the file before it is written, and fails if it must not be. It is
+ * called again if another program has written the file meanwhile, and not if nothing changes.
+ */
+export const install = Effect.fnUntraced(function* <E, R>(
+  path: string,
+  plan: HookSettings.Plan | HookSettings.SourcePlan,
+  agrees: (diff: ReadonlyArray<string>) => Effect.Effect<void, E, R>
+) {
   const fs = yield* FileSystem.FileSystem
   return yield* change(path, (found) =>
     Effect.gen(function* () {
@@ -106,15 +118,17 @@ export const install = Effect.fnUntraced(function* (path: string, plan: HookSett
         })
       }
       const backup = `${found.path}${BACKUP}`
+      const next = HookSettings.rewrite(text ?? "", found.document, result.success)
+      // only changed lines: the others can contain a key of the user's
+      if (next !== text) yield* agrees(diffOf(text ?? "", next).filter((line) => /^[-+]/.test(line)))
       if (text !== undefined && HookSettings.find(settings).events.length === 0) {
         yield* fs.writeFileString(backup, text, { mode })
       }
-      const next = HookSettings.rewrite(text ?? "", found.document, result.success)
       const closed = mode & 0o700
       const changed = next !== text || closed !== mode
       if (changed) yield* replace(found, next, closed)
       return { changed, backup: (yield* fs.exists(backup)) ? backup : null, settings: result.success }
-    }).pipe(Effect.catchTag("PlatformError", (error) => Effect.fail(io(path)(error))))
+    }).pipe(Effect.catchIf(isPlatform, (error) => Effect.fail(io(path)(error))))
   )
 })
 

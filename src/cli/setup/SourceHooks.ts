@@ -15,8 +15,9 @@ import { SESSION_SOURCES } from "../../plates/SessionSources.ts"
 import { confirm } from "../parse/Confirm.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
-import { Entry, Invocation } from "../parse/Invocation.ts"
-import { paint, table, type TableOptions } from "../render/Output.ts"
+import { diffLines } from "../projects/ConfigRows.ts"
+import { Entry, Invocation, printLines } from "../parse/Invocation.ts"
+import { paint, plain, table, type TableOptions } from "../render/Output.ts"
 import * as HookSettings from "./HookSettings.ts"
 import * as SettingsFile from "./SettingsFile.ts"
 
@@ -72,14 +73,20 @@ const planOf = Effect.fnUntraced(function* (source: SessionSource) {
   return { source, reporter } satisfies HookSettings.SourcePlan
 })
 
-export const install = Effect.fnUntraced(function* (source: SessionSource, yes: boolean) {
-  const { interactive, paths } = yield* Invocation
-  const file = yield* fileOf(source)
-  const there = HookSettings.find((yield* SettingsFile.read(file)).document.settings).events.length > 0
-  if (interactive && !there) {
-    const fact = `${source.name} will report its sessions to agentd: agentd's hooks are added to ${file}. Everything else in the file stays as it is, and agentd hooks uninstall --agent ${source.id} removes them.`
+/** Shows how the file would change, and asks. A script needs --yes. `secret`: a text that is not shown; "" if none. */
+export const agreed = (of: Pick<SessionSource, "id" | "name">, file: string, yes: boolean, secret = "") =>
+  Effect.fnUntraced(function* (diff: ReadonlyArray<string>) {
+    const { colour, json } = yield* Invocation
+    const shown = diffLines(secret === "" ? diff : diff.map((line) => line.replaceAll(secret, "…")), colour)
+    if (!json) yield* printLines([`${plain(file)}:`, ...shown])
+    const remove = `agentd hooks uninstall${of.id === "claude" ? "" : ` --agent ${of.id}`}`
+    const fact = `${of.name} will report its sessions to agentd: agentd's hooks are added to ${file}. Everything else in the file stays as it is, and ${remove} removes them.`
     yield* confirm(yes, fact, "Add the hooks?")
-  }
+  })
+
+export const install = Effect.fnUntraced(function* (source: SessionSource, yes: boolean) {
+  const { paths } = yield* Invocation
+  const file = yield* fileOf(source)
   yield* StateFolder.check(paths.state)
   yield* Effect.mapError(
     Spool.prepare(paths.state),
@@ -90,7 +97,7 @@ export const install = Effect.fnUntraced(function* (source: SessionSource, yes: 
         exitCode: ExitCode.failed
       })
   )
-  const { backup, changed } = yield* SettingsFile.install(file, yield* planOf(source))
+  const { backup, changed } = yield* SettingsFile.install(file, yield* planOf(source), agreed(source, file, yes))
   const lines = [
     changed ? `The hooks were added to ${file}.` : `The hooks were already in ${file}.`,
     ...(backup === null ? [] : [`A copy of the previous file: ${backup}`]),

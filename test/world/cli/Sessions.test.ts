@@ -216,7 +216,10 @@ describe("agentd hooks", () => {
     mkdirSync(claude)
     const env = { CLAUDE_CONFIG_DIR: claude, XDG_CONFIG_HOME: join(base, "config") }
     const at = (...args: ReadonlyArray<string>) =>
-      agentd(["--state", join(base, "s"), "hooks", ...args], { env, cwd: base })
+      agentd(["--state", join(base, "s"), "hooks", ...args, ...(args[0] === "install" ? ["--yes"] : [])], {
+        env,
+        cwd: base
+      })
     return { base, file: join(claude, "settings.json"), at }
   })
 
@@ -255,14 +258,15 @@ describe("agentd hooks", () => {
       mkdirSync(join(base, ".gemini"))
       mkdirSync(env.CODEX_HOME)
       writeFileSync(gemini, TEXT)
-      expect((yield* at("install", "--agent", "gemini")).out).toContain(gemini)
+      expect((yield* at("install", "--agent", "gemini")).code).toBe(2)
+      expect((yield* at("install", "--agent", "gemini", "--yes")).out).toContain(gemini)
       const { hooks } = JSON.parse(readFileSync(gemini, "utf8"))
       expect(hooks.BeforeAgent[0].hooks[0]).toMatchObject({ type: "command", timeout: 2000 })
       expect(hooks.BeforeAgent[0].hooks[0].command).toContain(" /hooks/gemini ")
       expect(hooks.Stop[0].hooks[0].command).toBe("say done")
       expect(existsSync(join(base, ".claude"))).toBe(false)
       // Droid and Qwen Code were never started here
-      const all = JSON.parse((yield* at("install", "--agent", "all", "--json")).out)
+      const all = JSON.parse((yield* at("install", "--agent", "all", "--json", "--yes")).out)
       expect(all.map(({ agent = "claude", changed }: any) => [agent, changed])).toEqual([
         ["claude", true],
         ["codex", true],

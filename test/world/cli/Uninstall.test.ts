@@ -46,7 +46,7 @@ it.live("shows it, asks, ends the daemon, and leaves what holds work and what is
     const ask = (...verb: ReadonlyArray<string>) => agentd(["--state", state, ...verb], { cwd: base, env })
     const { pid } = JSON.parse((yield* ask("start", "--json")).out) as { pid: number }
     yield* Effect.addFinalizer(() => Effect.sync(() => (alive(pid) ? process.kill(pid, "SIGKILL") : true)))
-    assert.strictEqual((yield* ask("hooks", "install")).code, 0)
+    assert.strictEqual((yield* ask("hooks", "install", "--yes")).code, 0)
     const at = (agent: string) => join(state, "worktrees", "shop-1", agent)
     for (const agent of ["clean", "dirty"])
       yield* Worktree.prepare({ repository, stores: join(state, "store"), folder: at(agent), agent })
