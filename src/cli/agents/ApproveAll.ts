@@ -36,18 +36,13 @@ const whole = Effect.fnUntraced(function* (client: Client, { calls, words }: Cal
   return { title: batchTitle(rows, { words }), calls: all, hash: hashOf(all) } satisfies ShownBatch
 })
 
-/** All batches that wait. */
-const shown = Effect.fnUntraced(function* (client: Client, caller: Caller) {
+/** All batches that wait. With an id: the batch of several calls with this call, if other calls of its kind wait. */
+export const shown = Effect.fnUntraced(function* (client: Client, caller: Caller, id?: string) {
   const { batches = [] } = yield* client.Waiting()
-  const all = yield* Effect.forEach(batches, (batch) => whole(client, batch, caller))
+  const isWanted = ({ calls }: CallBatch) => calls.length > 1 && calls.some((one) => one.id === id)
+  const wanted = id === undefined ? batches : batches.filter(isWanted)
+  const all = yield* Effect.forEach(wanted, (batch) => whole(client, batch, caller))
   return all.flatMap((batch) => batch ?? [])
-})
-
-/** The batch of several calls with this call; undefined if no other call of its kind waits. */
-export const batchWith = Effect.fnUntraced(function* (client: Client, id: string, caller: Caller) {
-  const { batches = [] } = yield* client.Waiting()
-  const batch = batches.find(({ calls }) => calls.length > 1 && calls.some((one) => one.id === id))
-  return batch === undefined ? undefined : yield* whole(client, batch, caller)
 })
 
 /** Approves exactly these calls, or none of them. */

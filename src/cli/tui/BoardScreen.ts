@@ -9,7 +9,7 @@
 import { Clock, Deferred, Effect, Queue, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { call, type Client } from "../../api/rpc/ControlClient.ts"
-import { batchWith } from "../agents/ApproveAll.ts"
+import { shown } from "../agents/ApproveAll.ts"
 import * as Attach from "./Attach.ts"
 import { nameOf } from "../sessions/Board.ts"
 import { type Act, BoardState } from "./BoardState.ts"
@@ -181,13 +181,13 @@ const perform = Effect.fnUntraced(function* (place: Place, act: Act) {
       return void (yield* dirty(place))
     }
     case "Ask": {
-      const { asked, batch } = yield* Effect.match(
+      const { asked, batches } = yield* Effect.match(
         call(paths.socket, (client) =>
-          Effect.all({ asked: client.Asked({ name: act.id, caller }), batch: batchWith(client, act.id, caller) })
+          Effect.all({ asked: client.Asked({ name: act.id, caller }), batches: shown(client, caller, act.id) })
         ),
-        { onSuccess: (found) => found, onFailure: ({ message }) => ({ asked: message, batch: undefined }) }
+        { onSuccess: (found) => found, onFailure: ({ message }) => ({ asked: message, batches: [] }) }
       )
-      state.ask(act.id, asked, yield* Clock.currentTimeMillis, batch)
+      state.ask(act.id, asked, yield* Clock.currentTimeMillis, batches[0])
       return void (yield* dirty(place))
     }
     case "Preview": {

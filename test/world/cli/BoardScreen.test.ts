@@ -65,4 +65,34 @@ describe.skipIf(!hasPty)("the board", () => {
       })
     )
   )
+
+  it.live(
+    "approves calls of one kind that are shown together, by one key; if one is gone, none, and shows the rest",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const state = yield* folder
+          const calls = ["01a", "01b", "01c"].map((callId) => callInfo({ callId }))
+          const world = makeWorld({ agents: [agentInfo({ word: "needs you" })], calls })
+          yield* serveAt(state, world, [draft()])
+          const it = yield* terminal(state)
+          yield* it.shows("1 needs you")
+          yield* it.press("a")
+          yield* it.shows("1 of 3  3 calls: rm -rf build (web/builder)")
+          world.calls.splice(2, 1)
+          yield* Effect.sleep(400)
+          yield* it.press("A")
+          yield* it.shows("2 calls: rm -rf build (web/builder)")
+          assert.deepStrictEqual(world.commands, [])
+          yield* Effect.sleep(400)
+          yield* it.press("A")
+          while (world.commands.length < 2) yield* Effect.sleep(20)
+          assert.deepStrictEqual(
+            world.commands.map(([verb, id]) => `${verb} ${id}`),
+            ["answerCall 01a", "answerCall 01b"]
+          )
+          yield* it.press("\u001bq")
+        })
+      )
+  )
 })
