@@ -19,6 +19,7 @@ import * as VerbAliases from "./VerbAliases.ts"
 import { AGENTS, ROLES } from "../setup/InitChoices.ts"
 import { didYouMean } from "../../config/DidYouMean.ts"
 import { worldOf } from "../../config/Places.ts"
+import { shellWord } from "../../config/ShellWord.ts"
 import * as Paths from "./Paths.ts"
 import { project } from "../projects/ProjectVerbs.ts"
 import * as Renamed from "./Renamed.ts"
@@ -469,27 +470,51 @@ const unknownIn = (error: CliError.CliError, { commandPath, helpDoc }: Wrong, ar
   }
 }
 
-/** The subcommand or the long flag that was probably meant by a misspelled word. */
-const near = (word: string, { commandPath, helpDoc: { flags, subcommands = [] } }: Wrong) => {
-  const known = word.startsWith("--")
-    ? flags.map(({ name }) => `--${name.replace(/^--/, "")}`)
-    : subcommands.flatMap(({ commands }) => commands.map(({ name }) => name))
-  const meant = word.length < 4 ? undefined : didYouMean(word, known)
-  return meant === undefined ? undefined : `Did you mean "${meant}"? See ${commandPath.join(" ")} --help`
+/** The words that follow the verb and are neither flags nor the wrong word; the value of a wrong flag comes last. */
+const wordsOf = (path: ReadonlyArray<string>, word: string, args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const from = args.indexOf(path.at(-1) ?? "") + 1
+  const at = args.findIndex((arg, n) => n >= from && arg.split("=")[0] === word)
+  const [, given] = /^--[^=]+=(.*)$/.exec(args[at] ?? "") ?? []
+  const isValue = (n: number) => word.startsWith("-") && n === at + 1 && given === undefined
+  const plain = args.flatMap((arg, n) => (n < from || n === at || arg.startsWith("-") || isValue(n) ? [] : [arg]))
+  const value = given ?? (word.startsWith("-") ? args[at + 1] : undefined)
+  return value === undefined || value.startsWith("-") ? plain : [...plain, value]
+}
+
+const knownTo = ({ helpDoc: { flags, globalFlags = [], subcommands = [] } }: Wrong) => ({
+  flags: [...flags, ...globalFlags].map(({ name }) => `--${name.replace(/^--/, "")}`),
+  subcommands: subcommands.flatMap(({ commands }) => commands.map(({ name }) => name))
+})
+
+/** The corrected command line for a misspelled subcommand, or the long flag that was probably meant. */
+const near = (word: string, wrong: Wrong, words: ReadonlyArray<string>) => {
+  const isFlag = word.startsWith("--")
+  const { flags, subcommands } = knownTo(wrong)
+  const meant = word.length < 4 ? undefined : didYouMean(word, isFlag ? flags : subcommands)
+  if (meant === undefined) return undefined
+  const path = wrong.commandPath.join(" ")
+  const line = [path, meant, ...words.map(shellWord)].join(" ")
+  return `Did you mean "${meant}"? ${isFlag ? `See ${path} --help` : `Use: ${line}`}`
 }
 
 /** The command that was probably meant; undefined if none is known. */
 const meantBy = (error: CliError.CliError, wrong: Wrong, args: ReadonlyArray<string>): string | undefined => {
   const path = wrong.commandPath.slice(1)
   const word = unknownIn(error, wrong, args)
-  const one = word === undefined ? undefined : (VerbAliases.meant(path, word) ?? near(word, wrong))
-  return one ?? (error._tag === "UnexpectedArgument" ? VerbAliases.extra(path, error.arguments.join(" ")) : undefined)
+  const words = wordsOf(path, word ?? "", args)
+  const known = knownTo(wrong)
+  const one =
+    word === undefined ? undefined : (VerbAliases.meant(path, word, { ...known, words }) ?? near(word, wrong, words))
+  if (one !== undefined || error._tag !== "UnexpectedArgument") return one
+  return VerbAliases.extra(path, error.arguments, { ...known, words: wordsOf(path, "", args) })
 }
 
 /** Turns a usage error into an error with a remedy: the verb that was probably meant, or else the usage. */
 const usage = (wrong: Wrong, args: ReadonlyArray<string>) => {
-  const { commandPath, errors, helpDoc } = wrong
-  const [first] = errors
+  const { commandPath, helpDoc } = wrong
+  const [first] = wrong.errors
+  // after an unknown verb, every further flag is unknown, too
+  const errors = first?._tag === "UnknownSubcommand" ? [first] : wrong.errors
   return {
     tag: first?._tag ?? "InvalidInvocation",
     code: "invalid" as const,

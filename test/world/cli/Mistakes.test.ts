@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { AFTER } from "../../../src/cli/parse/VerbAliases.ts"
 import { VERBS } from "../../../src/cli/parse/HintCommand.ts"
+import { OLD } from "../../../src/cli/parse/Renamed.ts"
 import { absent } from "../../../src/cli/parse/NamePatterns.ts"
 import { agentInfo, boardOf } from "../rpc/World.ts"
 import { inProcess } from "./Child.ts"
@@ -11,27 +12,52 @@ describe("a mistyped command line", () => {
   it.live.each([
     [["ps", "--failed"], "agentd ps --is failed"],
     [["ps", "-o", "wide"], "agentd ps --json"],
-    [["log", "--runs", "builder", "--run", "9"], "agentd log --text AGENT --run RUN"],
+    [["log", "--runs", "builder", "--run", "9"], "agentd log --text builder --run 9"],
     [["cost", "builder"], "agentd cost --by agent"],
-    [["deny", "x1", "not", "today"], 'agentd deny CALL --reason "not today"'],
-    [["project", "rm", "web"], "agentd project remove PROJECT"],
-    [["goal", "rm", "g1"], "agentd goal cancel GOAL"],
+    [["deny", "x1", "not", "today"], 'agentd deny x1 --reason "not today"'],
+    [["project", "rm", "web"], "agentd project remove web"],
+    [["goal", "rm", "g1"], "agentd goal cancel g1"],
     [["schedule", "add", "nightly"], "agentd at TIME send"],
     [["service", "start"], "agentd service install"],
-    [["notify", "add", "slack"], "agentd alert channels"],
+    [["notify", "add", "slack"], "notify.channels"],
     [["open", "--port", "8080"], "http.port"],
     [["stop", "--all"], "agentd stop --daemon"],
-    [["send", "-m", "hi", "builder"], 'agentd send AGENT "TEXT"'],
+    [["send", "-m", "hi", "builder"], "agentd send builder hi"],
     [["send", "builder", "hi", "--urgently"], 'Did you mean "--urgent"?'],
     [["send", "#review", "hi"], 'agentd channel post review "TEXT"'],
     [["send", "builder,tester", "hi"], "agentd send 'PROJECT/*'"],
     [["send", "builder hello"], "agentd send builder 'hello'"],
     [["set", "builder", "model=opus"], "agentd set builder --model opus"],
-    [["enable", "builder"], "agentd start AGENT"],
+    [["enable", "builder"], "agentd start builder"],
     [["gc", "--days", "x"], "Expected a number"],
     [["goal", "aprove", "g1"], 'Did you mean "approve"?'],
-    [["goal", "Port", "it"], 'agentd goal "TEXT"'],
-    [["project", "resumee"], 'Did you mean "resume"?']
+    [["goal", "Port", "it"], "agentd goal 'Port it'"],
+    [["project", "resumee"], 'Did you mean "resume"? Use: agentd project resume'],
+    [["get", "agents"], "Use: agentd ps"],
+    [["get", "goals"], "Use: agentd goal ls"],
+    [["describe", "agent", "builder"], "Use: agentd why builder"],
+    [["delete", "goal", "g1"], "Use: agentd goal cancel g1"],
+    [["agent", "stop", "builder"], "Use: agentd stop builder"],
+    [["daemon", "stop"], "Use: agentd stop --daemon"],
+    [["projects"], "Use: agentd project ls"],
+    [["channels", "show", "review"], "Use: agentd channel show review"],
+    [["apply", "-f", "x"], "Usage: agentd"],
+    [["channel", "list"], "Use: agentd channel ls"],
+    [["schedule", "disable", "nightly"], "Use: agentd schedule pause nightly"],
+    [["schedule", "show", "nightly"], "Use: agentd schedule ls"],
+    [["access", "rm", "x1"], "Use: agentd access revoke x1"],
+    [["hooks", "remove"], "Use: agentd hooks uninstall"],
+    [["goal", "new", "Port it"], "Use: agentd goal 'Port it'"],
+    [["logs", "--tail=50", "builder"], "Use --lines instead of --tail"],
+    [["wait", "builder", "--until", "idle"], "Use --for instead of --until"],
+    [["ps", "--filter", "status=failed"], "Use: agentd ps --is failed"],
+    [["backup", "--output", "x.zst"], "Use: agentd backup x.zst"],
+    [["start", "builder", "--model", "opus"], "Use: agentd set builder --model opus"],
+    [["accounts", "login"], "claude or codex"],
+    [["status", "builder"], "Use: agentd ps builder"],
+    [["demo", "stop"], "Use: agentd demo --stop"],
+    [["verify", "all"], "Leave out all"],
+    [["allow", "x1"], "Use: agentd approve x1"]
   ] as const)("%j", ([words, says]) =>
     Effect.gen(function* () {
       const { code, err, out } = yield* inProcess([...words])
@@ -44,7 +70,7 @@ describe("a mistyped command line", () => {
   it.live("is answered with commands that exist, with their subcommands and flags", () =>
     Effect.gen(function* () {
       for (const [words, remedy] of Object.entries(AFTER)) {
-        assert.isTrue(VERBS.includes(words.split(" ")[0]!), words)
+        assert.isTrue([...VERBS, ...OLD].includes(words.split(" ")[0]!), words)
         const first = /^[A-Z]/.test(remedy) ? [] : [/^[a-z]+(?: -?-?[a-z]+)*/.exec(remedy)![0]]
         const others = [...remedy.matchAll(/(?<=agentd )[a-z]+(?: -?-?[a-z]+)*/g)].map(([command]) => command)
         const more = [...remedy.matchAll(/(?<=, or )(?!agentd)[a-z]+ --?[a-z]+/g)].map(([command]) => command)
