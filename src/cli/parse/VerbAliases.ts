@@ -260,8 +260,10 @@ const thing = (word: string, { subcommands, words }: Context): string | undefine
 
 const GROUPS: ReadonlyArray<string> = ["alert", "channel", "goal", "project", "schedule"]
 
+const NOTHING: Context = { words: [], flags: [], subcommands: [] }
+
 /** The remedy for an unknown word or flag after the verb `path`; undefined if none is known. */
-export const meant = (path: ReadonlyArray<string>, word: string, context: Context): string | undefined => {
+export const meant = (path: ReadonlyArray<string>, word: string, context: Context = NOTHING): string | undefined => {
   const { flags, subcommands, words } = context
   if (path.length === 0) {
     const two = own(AFTER, `${word} ${words[0] ?? ""}`)
