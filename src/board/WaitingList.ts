@@ -9,7 +9,7 @@
  * harmless.
  */
 import { GONE } from "../config/FileTrouble.ts"
-import { putRight } from "../domain/ErrorLimit.ts"
+import { causeFirst, putRight } from "../domain/ErrorLimit.ts"
 import type { Question } from "../runs/Question.ts"
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { GoalInfo } from "../domain/GoalMessages.ts"
@@ -339,7 +339,7 @@ const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
       of: BoardRow.ofAgent(agent),
       kind: "agent",
       who: `${agent.project}/${agent.agent}`,
-      text: `stopped permanently: ${cut(putRight(agent.detail))}`,
+      text: cut(causeFirst(agent.detail)),
       since: agent.since,
       commands: [run("see why", "why", name), run("start it again", "start", name)]
     })

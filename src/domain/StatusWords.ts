@@ -347,6 +347,9 @@ export const phrase = (
   return until - now < SOON ? `${word} ${span(until - now)}${tail}` : `${word} until ${moment(until, now)}${tail}`
 }
 
+/** A row's text as it continues the phrase of a wait: `waiting 13 s · for its next run`. */
+export const afterPhrase = (says: string): string => `· ${says.replace(/^waits (?=for )/u, "")}`
+
 /** The status word as the predicate of a sentence: `needs you`, `has failed`, `is retrying in 8 s`. */
 export const predicate = (of: Parameters<typeof phrase>[0], now: number): string => {
   if (of.word === "needs you") return "needs you"

@@ -17,7 +17,7 @@ import { go, hrefTo, place } from "./Router.ts"
 import { counts, head, link, loaded, projects, right } from "./BoardStore.ts"
 import { flip } from "./Theme.ts"
 import { now } from "./Time.ts"
-import { Command, Glyph, grouped, Kbd, usePhone } from "./Ui.tsx"
+import { Command, Glyph, Kbd, usePhone } from "./Ui.tsx"
 
 const Icon = ({ path }: { readonly path: string }) => (
   <svg class="icon" width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
@@ -101,10 +101,9 @@ const Foot = () => (
       <span class="grow" />
       <ThemeButton />
     </p>
-    {head.value !== undefined && (
-      <p class="faint num">
-        rune {grouped(head.value.rune)}
-        {right.value === "view" && <span class="chip">view only</span>}
+    {head.value !== undefined && right.value === "view" && (
+      <p>
+        <span class="chip">view only</span>
       </p>
     )}
   </div>

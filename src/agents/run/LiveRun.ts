@@ -221,7 +221,10 @@ export class LiveRun {
 
   /** Adds redacted text, which is shown to users. */
   show(text: string): void {
-    this.shown = `${this.shown}${text}`.slice(-MAX_LINE)
+    const all = `${this.shown}${text}`
+    // a text that is cut begins at its next sentence or line, else at its next word
+    this.shown =
+      all.length <= MAX_LINE ? all : all.slice(-MAX_LINE).replace(/^(?:[^\n]*?[.!?:](?=\s)|[^\n]*(?=\n)|\S*\s)/u, "")
   }
 
   /** Records that the run now waits for its tools: text that follows belongs to another answer. */

@@ -117,7 +117,7 @@ export const lines = (asked: AskedCall, columns: number | null, colour = false):
   const parsed: unknown = JSON.parse(input)
   const body = fieldsOf(parsed).flatMap(([name, value]) => [`├ ${line(name)}`, ...barred(textOf(value), columns)])
   return [
-    `┌ ${line(agent)} asks for ${line(tool)} in ${line(folder)}: ${count(body.length, "line")}`,
+    ...wrapped(`┌ ${line(agent)} asks for ${line(tool)} in ${line(folder)}: ${count(body.length, "line")}`, columns),
     ...body,
     ...(reason === null ? [] : ["├ why", ...barred(reason, columns)]),
     ...alphabets([tool, ...textsIn(parsed)].join("\n")),

@@ -7,17 +7,18 @@
  */
 import * as ApprovalView from "../agents/ApprovalView.ts"
 import { scopeWords } from "../../approvals/AnswerScope.ts"
-import { nameOf, spentOf } from "../sessions/Board.ts"
+import { nameOf, short, spentOf } from "../sessions/Board.ts"
 import { inWorld } from "../parse/HintCommand.ts"
 import { age, plain } from "../render/Output.ts"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { telling } from "../../domain/CallSummary.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
 import { isNear } from "../../domain/ErrorLimit.ts"
-import { isOver, LOOKS, phrase, type Word } from "../../domain/StatusWords.ts"
+import { afterPhrase, isOver, LOOKS, phrase, type Word } from "../../domain/StatusWords.ts"
 import { PANES, type PaneLine, STORIES } from "./BoardPane.ts"
 import { type Item, labelsOf } from "./BoardItems.ts"
 import { type BoardState, NOTE, SCOPE_KEYS } from "./BoardState.ts"
+import { displayWidth } from "../render/Width.ts"
 import { Cells, fit, type Style, wrap } from "./TerminalCells.ts"
 
 export interface Terminal {
@@ -81,8 +82,8 @@ const drawHead = (brush: Brush, state: BoardState): void => {
   x = cells.put(x + 2, 0, `${counts.Working} working`, faint(brush))
   if (cells.columns >= 72) x = cells.put(x + 2, 0, `${counts.Idle} idle`, faint(brush))
   const spent = spentOf(head.today)
-  const end = `${spent === "" ? "" : `${spent} today  `}rune ${head.rune}`
-  if (cells.columns - x > end.length + 3) cells.right(cells.columns - 1, 0, end, faint(brush))
+  const end = `${spent}${spent.startsWith("$") ? "" : " tokens"} today`
+  if (spent !== "" && cells.columns - x > end.length + 3) cells.right(cells.columns - 1, 0, end, faint(brush))
 }
 
 const drawFilter = ({ cells, colours }: Brush, { filter, mode }: BoardState): void => {
@@ -91,34 +92,42 @@ const drawFilter = ({ cells, colours }: Brush, { filter, mode }: BoardState): vo
   if (mode === "filter") cells.put(x, 1, "▏", { fg: colours.work })
 }
 
-/** The columns to the right of a row's text. `from`: width of the list from which on the column is shown. */
-const RIGHT: ReadonlyArray<{
+/** A column to the right of a row's text. `from`: width of the list from which on the column is shown. */
+interface Column {
+  readonly head: string
   readonly from: number
   readonly width: number
   readonly text: (row: BoardRow, now: number) => string
   readonly bad?: (row: BoardRow) => boolean
-}> = [
+}
+const RIGHT: ReadonlyArray<Column> = [
   {
+    head: "errors",
     from: 80,
     width: 7,
     text: ({ errors }) => (errors === null || errors.inRow === 0 ? "" : `${errors.inRow}/${errors.maxInRow}`),
     bad: () => true
   },
-  { from: 70, width: 5, text: ({ inbox }) => (inbox === 0 ? "" : `${inbox}✉`) },
-  { from: 150, width: 16, text: ({ model }) => plain(model).slice(-14) },
+  { head: "inbox", from: 70, width: 6, text: ({ inbox }) => (inbox === 0 ? "" : `${inbox}✉`) },
+  { head: "model", from: 150, width: 16, text: ({ model }) => plain(model).slice(-14) },
   {
+    head: "context",
     from: 110,
-    width: 6,
+    width: 8,
     text: ({ context }) =>
       context === null
         ? ""
         : context.window === undefined
-          ? `${Math.round(context.used / 1_000)}k`
+          ? short(context.used)
           : `${Math.min(100, Math.round((context.used / context.window) * 100))}%`
   },
-  { from: 90, width: 8, text: ({ today }) => spentOf(today) },
-  { from: 0, width: 5, text: ({ since }, now) => (since === 0 ? "" : age(now - since)) }
+  { head: "today", from: 90, width: 8, text: ({ today }) => spentOf(today) },
+  { head: "for", from: 0, width: 5, text: ({ since }, now) => (since === 0 ? "" : age(now - since)) }
 ]
+
+/** The columns that have room, and a value in at least one row; the others would narrow the rows' text. */
+const rightOf = ({ now }: Brush, { rows }: BoardState, width: number): ReadonlyArray<Column> =>
+  RIGHT.filter(({ from, text }) => width >= from && [...rows.values()].some((row) => text(row, now) !== ""))
 
 const KINDS: { readonly [kind in BoardRow["kind"]]: string } = {
   agent: "",
@@ -137,7 +146,13 @@ const isWarned = ({ errors, word }: BoardRow): boolean =>
     maxTotalErrors: errors.maxTotal
   })
 
-const drawRow = (brush: Brush, row: BoardRow, y: number, width: number, isChosen: boolean): void => {
+interface Line {
+  readonly y: number
+  readonly width: number
+  readonly right: ReadonlyArray<Column>
+}
+
+const drawRow = (brush: Brush, row: BoardRow, { right, width, y }: Line, isChosen: boolean): void => {
   const { cells, colours, now } = brush
   const back = isChosen ? { bg: colours.chosen } : {}
   if (isChosen) cells.fill(0, y, width, back)
@@ -150,13 +165,13 @@ const drawRow = (brush: Brush, row: BoardRow, y: number, width: number, isChosen
   x = put(x, fit(plain(row.name), 3 + room - x), { bold: true })
   const kind = row.kind === "agent" ? plain(labelsOf(row)) : KINDS[row.kind]
   if (kind !== "" && 3 + room - x > kind.length + 1) put(x + 1, kind, faint(brush))
-  const right = RIGHT.filter(({ from }) => width >= from)
   const end = width - right.reduce((sum, column) => sum + column.width, 0) - 1
   let at = 3 + room + 1
-  if (row.word === "retrying" || row.word === "waiting")
-    at = put(at, `${fit(phrase(row, now), end - at - 1)} `, of(brush, row.word))
+  const waits = row.word === "retrying" || row.word === "waiting"
+  if (waits) at = put(at, `${fit(phrase(row, now), end - at - 1)} `, of(brush, row.word))
   const style = row.word === "failed" ? of(brush, "failed") : row.word === "needs you" ? {} : faint(brush)
-  put(at, fit(inWorld(plain(row.says), brush.terminal.world), end - at), style)
+  const says = inWorld(plain(row.says), brush.terminal.world)
+  put(at, fit(waits ? afterPhrase(says) : says, end - at), style)
   let edge = end + 1
   for (const { bad, text, width: wide } of right) {
     const isBad = bad?.(row) === true || isWarned(row)
@@ -168,8 +183,18 @@ const drawRow = (brush: Brush, row: BoardRow, y: number, width: number, isChosen
   }
 }
 
-const drawItem = (brush: Brush, item: Item, y: number, width: number, state: BoardState): void => {
-  if (item._tag === "Row") return drawRow(brush, item.row, y, width, item.row.id === state.at)
+/** Draws the heads of the columns at the right of a line. */
+const drawHeads = (brush: Brush, { right, width, y }: Line): void => {
+  let edge = width
+  for (const { head, width: wide } of right.toReversed()) {
+    brush.cells.right(edge - 1, y, head, faint(brush))
+    edge -= wide
+  }
+}
+
+const drawItem = (brush: Brush, item: Item, line: Line, state: BoardState): void => {
+  const { y } = line
+  if (item._tag === "Row") return drawRow(brush, item.row, line, item.row.id === state.at)
   if (item._tag === "Project") {
     const end = brush.cells.put(3, y, `${plain(item.project)}/`, faint(brush), 34)
     brush.cells.put(end + 1, y, `${item.count} folded; click to unfold, or P for all`, faint(brush))
@@ -185,7 +210,7 @@ const drawItem = (brush: Brush, item: Item, y: number, width: number, state: Boa
 const partsOf = ({ columns, rows }: Terminal, { filter, mode }: BoardState) => {
   const first = filter !== "" || mode === "filter" ? 2 : 1
   const isWide = columns >= WIDE
-  const paneColumns = isWide ? Math.min(72, Math.floor(columns * 0.38)) : columns
+  const paneColumns = isWide ? Math.min(64, Math.floor(columns * 0.36)) : columns
   const paneRows = isWide ? rows - first - 1 : rows < HIGH ? 0 : Math.min(12, Math.floor(rows * 0.38))
   return {
     first,
@@ -361,6 +386,16 @@ const hintsOf = (state: BoardState): ReadonlyArray<Hint> => {
   ]
 }
 
+/** Keys that are shown however narrow the terminal is. */
+const STAYING: ReadonlySet<string> = new Set(["?", "q", "esc"])
+
+/** The hints that fit, without the last ones that can be spared. */
+const fitting = (hints: ReadonlyArray<Hint>, columns: number): ReadonlyArray<Hint> => {
+  const spare = hints.findLastIndex(([key]) => !STAYING.has(key))
+  const width = hints.reduce((sum, [key, does]) => sum + displayWidth(key) + displayWidth(does) + 3, 0)
+  return width <= columns || spare < 0 ? hints : fitting(hints.toSpliced(spare, 1), columns)
+}
+
 const LABELS: { readonly [mode in "deny" | "words" | "send"]: string } = {
   deny: "reason: ",
   words: "your answer: ",
@@ -385,8 +420,7 @@ const drawFoot = (brush: Brush, state: BoardState): void => {
     return
   }
   let x = 1
-  for (const [key, does] of hintsOf(state)) {
-    if (x + key.length + does.length + 3 > cells.columns) break
+  for (const [key, does] of fitting(hintsOf(state), cells.columns - 1)) {
     x = cells.put(x, y, key, { bold: true })
     x = cells.put(x + 1, y, does, faint(brush)) + 2
   }
@@ -541,9 +575,12 @@ const drawList = (brush: Brush, state: BoardState): void => {
   const { first, isWide, listColumns, listRows, paneColumns, paneRows } = partsOf(terminal, state)
   if (first === 2) drawFilter(brush, state)
   scrolled(state, listRows)
+  const right = rightOf(brush, state, listColumns)
   for (let n = 0; n < listRows; n++) {
     const item = state.items[state.top + n]
-    if (item !== undefined) drawItem(brush, item, first + n, listColumns, state)
+    const line = { y: first + n, width: listColumns, right }
+    if (item !== undefined) drawItem(brush, item, line, state)
+    if (n === 0 && item?._tag === "Group") drawHeads(brush, line)
   }
   if (state.items.length === 0) drawEmpty(brush, state, first + 1)
   if (state.row !== undefined && paneRows > 0) {

@@ -67,12 +67,12 @@ export const entries = (rows: ReadonlyArray<BoardRow>, chosen: BoardRow | undefi
 ]
 
 /**
- * How well typed letters match a text. 0: at its beginning; 1: at the beginning of a word; 2: anywhere; 3: with other
+ * How well typed letters match a text. 0: at its beginning, or at the name's after the project; 1: at the beginning of a word; 2: anywhere; 3: with other
  * letters in between. Undefined: no match.
  */
 const fitOf = (text: string, letters: string): number | undefined => {
   const at = text.indexOf(letters)
-  if (at === 0) return 0
+  if (at === 0 || text[at - 1] === "/" || text[at - 1] === "#") return 0
   if (at > 0) return /[\p{L}\p{N}]/u.test(text[at - 1]!) ? 2 : 1
   let from = 0
   for (const letter of letters) {

@@ -223,9 +223,6 @@ const Rail = ({ heard, row }: { readonly row: BoardRow; readonly heard: Heard })
         <WhyStory row={row} />
         <Remedies commands={row.asks.length > 0 ? [] : row.commands} />
       </Part>
-      <Part title="State" note={`worker · ${row.state}`}>
-        <Machine name="worker" lit={row.state} />
-      </Part>
       <Part title="Spent" note={row.model}>
         <Spent row={row} />
       </Part>
@@ -264,6 +261,10 @@ const Rail = ({ heard, row }: { readonly row: BoardRow; readonly heard: Heard })
           )}
         </dl>
       </Part>
+      <details class="part">
+        <summary class="faint">State machine</summary>
+        <Machine name="worker" lit={row.state} />
+      </details>
     </aside>
   )
 }

@@ -23,6 +23,12 @@ const commandsIn = ({ agent, kind, remedy }: AlertRow): ReadonlyArray<string> =>
   return found.length === 0 && kind === "agent.stopped" && agent !== null ? [`agentd why ${agent}`] : found.slice(0, 3)
 }
 
+/** The reason of an alert, without its first line if the subject says that already. */
+const moreOf = ({ reason, subject }: AlertRow): string => {
+  const [first = "", ...rest] = reason.split("\n")
+  return subject.endsWith(first) ? rest.join("\n").trim() : reason
+}
+
 /** The delivery state of an alert. */
 const Way = ({ row: { attempts, error, nextAt, rejected, sentAt, state, to } }: { readonly row: AlertRow }) => {
   const when =
@@ -60,16 +66,19 @@ const Way = ({ row: { attempts, error, nextAt, rejected, sentAt, state, to } }: 
 
 const Entry = ({ isOn, row }: { readonly row: AlertRow; readonly isOn: boolean }) => {
   const href = hrefOf(row)
+  const reason = moreOf(row)
   return (
     <li class={isOn ? "on" : ""} aria-current={isOn ? "true" : undefined}>
       <Glyph word={row.word} />
       <div class="grow">
         <p class="strong">
-          {row.project !== null && <span class="faint">{row.project}: </span>}
+          {row.project !== null && !row.subject.startsWith(`${row.project}/`) && (
+            <span class="faint">{row.project}: </span>
+          )}
           {href === undefined ? row.subject : <a href={href}>{row.subject}</a>}
           {row.count > 1 && <span class="muted"> ({row.count} times)</span>}
         </p>
-        {row.reason !== "" && !row.subject.endsWith(row.reason) && <p class="muted told">{row.reason}</p>}
+        {reason !== "" && <p class="muted told">{reason}</p>}
         <p class="line wrap">
           {commandsIn(row).map((command) => (
             <Command key={command}>{command}</Command>

@@ -9,13 +9,13 @@ import { useComputed } from "@preact/signals"
 import { Fragment } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
-import { type Group, LOOKS } from "../../domain/StatusWords.ts"
+import { afterPhrase, type Group, LOOKS } from "../../domain/StatusWords.ts"
 import * as PageActions from "../PageActions.ts"
 import { cursor, filter, fold, folded, type Item, items, moved } from "../Filter.ts"
 import { type Action, useKeys } from "../KeyMap.ts"
 import { go, hrefOf, hrefTo } from "../Router.ts"
 import { focusSend, Send } from "../Send.tsx"
-import { counts, head, isWhole, loaded, mayAct, rows } from "../BoardStore.ts"
+import { counts, isWhole, loaded, mayAct, rows } from "../BoardStore.ts"
 import { Remedies, WhyStory } from "../WhyStory.tsx"
 import {
   Command,
@@ -67,7 +67,9 @@ const Says = ({ row }: { readonly row: BoardRow }) => (
         <Phrase row={row} />
       </span>
     )}
-    <span class={row.word === "failed" ? "c-failed" : row.word === "needs you" ? "strong" : ""}>{row.says}</span>
+    <span class={row.word === "failed" ? "c-failed" : row.word === "needs you" ? "strong" : ""}>
+      {row.word === "retrying" || row.word === "waiting" ? afterPhrase(row.says) : row.says}
+    </span>
   </span>
 )
 
@@ -214,7 +216,7 @@ const Nothing = () =>
   filter.value === "" ? (
     <Empty title="No agents yet">
       <p>agentd keeps coding agents running. Add one to a project, and it appears here.</p>
-      <pre>{"cd your-project\nagentd init\nagentd up"}</pre>
+      <pre>{"cd your-project\nagentd init\nagentd start"}</pre>
       <p>
         Sessions that you run by hand appear after <Command>agentd hooks install</Command>
       </p>
@@ -227,22 +229,19 @@ const Nothing = () =>
     </Empty>
   )
 
-const Cols = () => {
-  const spent = head.value?.today.usd ?? 0
-  return (
-    <div class="cols" aria-hidden="true">
-      <span />
-      <span>Name</span>
-      <span>Now</span>
-      <span />
-      <span />
-      <span class="model">Model</span>
-      <span>Context</span>
-      <span class="num cost">{spent > 0 ? `$${usd(spent)}` : "USD"}</span>
-      <span class="since">Since</span>
-    </div>
-  )
-}
+const Cols = () => (
+  <div class="cols" aria-hidden="true">
+    <span />
+    <span>Name</span>
+    <span>Now</span>
+    <span />
+    <span />
+    <span class="model">Model</span>
+    <span>Context</span>
+    <span class="num cost">USD today</span>
+    <span class="since">Since</span>
+  </div>
+)
 
 const Filter = ({ input }: { readonly input: preact.RefObject<HTMLInputElement | null> }) => (
   <label class="filter">

@@ -141,7 +141,11 @@ const Change = ({ project }: { readonly project: ProjectInfo }) => {
         <p class="muted">
           The last usable version stays in force. <code>{value.config}</code>
         </p>
-        <pre class="diff boxed">{value.problems.join("\n")}</pre>
+        <pre class="diff boxed">
+          {value.problems.map((problem) => (
+            <div key={problem}>{problem}</div>
+          ))}
+        </pre>
       </section>
     )
   return value.waits ? <Waiting value={value} since={waits?.since} read={read} /> : null

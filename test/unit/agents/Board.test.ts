@@ -138,6 +138,8 @@ describe("Board", () => {
     assert.deepStrictEqual(lines, [undefined, cart, cut, cut, fails, fails])
     live.show("x".repeat(10_000))
     assert.isUndefined(live.line)
+    live.show(` of it. I go on. ${"y".repeat(380)}`)
+    assert.strictEqual(live.line, "I go on.", "what is cut begins at a whole sentence")
     live.show("\nend\n")
     live.pause()
     assert.isUndefined(live.line)

@@ -128,7 +128,7 @@ it("an agent that has stopped for good says that, and counts what it holds", () 
   const { agent, conversation, project } = failed
   const backlog = [{ agent, conversation, project, dropped: [], more: 0, held: 1, heldSince: T0 }]
   const { rows } = boardOf({ agents: [failed], backlog })
-  expect(rows).toMatchObject([{ kind: "agent", says: "stopped permanently: exit code 3", inbox: 1 }])
+  expect(rows).toMatchObject([{ kind: "agent", says: "exit code 3 · stopped permanently", inbox: 1 }])
 })
 
 describe("names and patterns", () => {

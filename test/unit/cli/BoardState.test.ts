@@ -478,6 +478,14 @@ describe("the palette", () => {
     assert.strictEqual(state.mode, "list")
   })
 
+  it("offers a row whose name begins so before what is done to another", () => {
+    const state = new BoardState()
+    const { head, rows } = boardOf({ agents: [agentInfo({ agent: "builder" }), agentInfo({ agent: "reviewer" })] })
+    state.hear({ head, rows, gone: [] }, T0)
+    go(state, "re")
+    assert.strictEqual(state.row?.name, "reviewer")
+  })
+
   it("opens panes and sends, and what ends work wants its key once more", () => {
     const state = agent("builder")
     assert.deepInclude(go(state, "timel")[0], { _tag: "Look", pane: "timeline" })
@@ -498,6 +506,33 @@ describe("the palette", () => {
     typeAt(state, "no such thing")
     assert.include(draw(state, PAGE, T0).lines.join("\n"), "Nothing has this name.")
     assert.deepStrictEqual(press(state, "enter"), [])
+  })
+})
+
+describe("a page of 80 columns", () => {
+  const page = (agents: Parameters<typeof boardOf>[0]["agents"], columns = 80) => {
+    const state = new BoardState()
+    const { head, rows } = boardOf({ agents: agents ?? [] })
+    state.hear({ head, rows, gone: [] }, T0)
+    return draw(state, { columns, rows: 30, ascii: false, world: null }, T0).lines
+  }
+
+  it("ends with the keys for help and for the end, and names its columns", () => {
+    const lines = page([agentInfo({ inbox: 2 })])
+    assert.match(lines.at(-1)!.trimEnd(), /\? keys {2}q quit$/)
+    assert.match(lines[1]!, /inbox +for *$/)
+    assert.notInclude(lines[0]!, "rune")
+  })
+
+  it("says the cause of a stop first, and gives a row's text the room of empty columns", () => {
+    const detail = "5 errors in a row; the last: exit code 7: report: no space left on device"
+    const text = page([agentInfo({ word: "failed", failed: true, state: "Stopped", detail })]).join("\n")
+    assert.include(text, "exit code 7: report: no space left")
+  })
+
+  it("parts how long a wait is from what it waits for, with one verb", () => {
+    const waits = agentInfo({ word: "waiting", reason: "run", nextAt: T0 + 13_000, detail: "waits for its next run" })
+    assert.include(page([waits]).join("\n"), "waiting 13 s · for its next run")
   })
 })
 

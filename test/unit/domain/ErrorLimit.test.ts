@@ -1,6 +1,6 @@
 /** Counts in sentences: one is one. */
 import { assert, describe, it } from "@effect/vitest"
-import { counted, putRight } from "../../../src/domain/ErrorLimit.ts"
+import { causeFirst, counted, putRight } from "../../../src/domain/ErrorLimit.ts"
 
 describe("a count", () => {
   it("of one has no plural, and neither have the words that a log of before holds", () => {
@@ -12,4 +12,13 @@ describe("a count", () => {
     for (const other of ["11 errors in a row", "1 error in all", "a: 1 errors", ""])
       assert.strictEqual(putRight(other), other)
   })
+})
+
+it("the reason of a permanent stop begins with its cause", () => {
+  assert.strictEqual(
+    causeFirst("5 errors in a row; the last: exit code 7: no space"),
+    "exit code 7: no space · stopped permanently after 5 errors in a row"
+  )
+  assert.strictEqual(causeFirst("1 errors in a row; the last: x"), "x · stopped permanently after 1 error in a row")
+  assert.strictEqual(causeFirst("exit code 3"), "exit code 3 · stopped permanently")
 })
