@@ -39,6 +39,14 @@ const MAX_SHELLS = 5
 /** Maximum number of folders in which a part may run. Above it, the folder counts as unknown. */
 const MAX_FOLDERS = 8
 
+/** Programs that take the shell to a folder that is not known, or may change what `cd` means. */
+const MOVERS: ReadonlySet<string> = new Set(
+  "pushd popd eval source . alias trap setopt shopt enable autoload emulate bind z zi j jump ..".split(" ")
+)
+/** Text without quotes that may move a shell, where the line is not understood; and where it is. */
+const MAY_MOVE = /cd|chdir|pushd|popd|eval|source|alias|trap|builtin|function|\(\s*\)|(?:^|[\s;&|(])\.\s/i
+const MOVES = /cdpath|\b(?:home|oldpwd|pwd)\b=/i
+
 /** A word as a shell would accept it. */
 export const quoted = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
@@ -132,6 +140,7 @@ class PartsReader {
     }
     if (inner._tag === "Unclear") {
       this.parts.push({ ...all, doubts: [inner.why] })
+      this.follow(words)
       return
     }
     // the wrapper's own words, or its redirections and assignments alone
@@ -140,8 +149,10 @@ class PartsReader {
       this.parts.push({ ...all, words: inner.rest.map(this.near) })
     else if (redirections.length > 0)
       this.parts.push({ ...all, words: [], assignments: [], text: from.text, fed: false })
-    if (inner._tag === "Text") this.shell(inner.text, assignments, counts && inner.clear)
-    else {
+    if (inner._tag === "Text") {
+      this.shell(inner.text, assignments, counts && inner.clear)
+      this.follow(words)
+    } else {
       const set = [...assignments, ...inner.assignments.map(assignmentOf)]
       const next = { ...from, assignments: set, redirections: [], found: from.found === true || inner.rest.length > 0 }
       this.command(next, inner.words, counts && inner.clear, level + 1)
@@ -161,10 +172,20 @@ class PartsReader {
   }
 
   private follow([program, ...words]: ReadonlyArray<Word>): void {
-    if (program?.value !== "cd") return
+    if (program === undefined) return
+    if (program.value === undefined || MOVERS.has(program.value)) this.folders = undefined
+    if (program.value !== "cd" || this.folders === undefined) return
     const [to] = words[0]?.value === "--" ? words.slice(1) : words
-    const isKnown = to?.value !== undefined && !to.globs && !to.value.startsWith("-")
-    this.folders = isKnown ? reached(this.folders, ["", to.value!]) : undefined
+    const path = to === undefined || to.globs || to.value?.startsWith("-") === true ? undefined : to.value
+    const below = path === undefined || this.root === undefined ? undefined : `${path}/`.split(`${this.root}/`)
+    if (path === undefined) this.folders = undefined
+    else if (below?.[0] !== "") this.folders = reached(this.folders, ["", path])
+    else this.folders = reached([...this.folders, joined("", below.slice(1).join(`${this.root}/`)) ?? ".."], [""])
+  }
+
+  /** The folders in which the shell may stand behind the line. */
+  get left(): Folders {
+    return this.folders
   }
 }
 
@@ -172,4 +193,20 @@ class PartsReader {
 export const partsOf = (source: string, folders: Folders, root?: string): Parts => {
   const { parts, unclear } = new PartsReader(folders, root, 0).read(source)
   return { parts, unclear: [...unclear] }
+}
+
+/**
+ * The folders in which a shell may stand behind a line that began in one of `folders`, whether or not it failed.
+ * Undefined: not known.
+ */
+export const leftIn = (source: string, folders: Folders, root: string): Folders => {
+  try {
+    const { left, unclear } = new PartsReader(folders, root, 0).read(source)
+    const plain = source.replaceAll(/["'\\]|\\\n/g, "")
+    const mayMove = MOVES.test(plain) || (unclear.size > 0 && (MAY_MOVE.test(plain) || source.includes("$'")))
+    return mayMove ? undefined : left
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
 }

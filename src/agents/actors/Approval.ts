@@ -10,6 +10,7 @@ import { resolve } from "node:path"
 import { restricts, type Rule } from "../../approvals/Rule.ts"
 import * as Rules from "../../approvals/Decision.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
+import { programOf } from "../../runs/AcpProgram.ts"
 import { type ReportedCall, subjectOf } from "../run/CallSubject.ts"
 
 export interface Call extends ReportedCall {
@@ -31,6 +32,13 @@ export const toldMode = (mode: AgentConfig["approvals"]["mode"], rules: Readonly
 export const isConfined = ({ backend, fallback }: Pick<AgentConfig, "backend" | "fallback">): boolean =>
   [backend, ...fallback].every((one) => "network" in one && one.sandbox === "required" && !one.network)
 
+/** ACP agents that start a shell of its own for each call. */
+const FRESH: ReadonlySet<string | undefined> = new Set(["codex", "gemini", "opencode", "qwen"])
+
+/** True if a backend may keep the folder of its shell between calls, as Claude Code and Copilot do. */
+const keepsFolder = ({ backend, fallback }: Pick<AgentConfig, "backend" | "fallback">): boolean =>
+  [backend, ...fallback].some((one) => one.type === "claude" || (one.type === "acp" && !FRESH.has(programOf(one.argv))))
+
 export const decide = (
   config: Pick<AgentConfig, "approvals" | "backend" | "fallback">,
   rules: ReadonlyArray<Rule>,
@@ -40,7 +48,9 @@ export const decide = (
   const { inside, mode } = config.approvals
   const setting = { mode, rules, inside, confined: isConfined(config), root: folder }
   const start = "cwd" in config.backend ? resolve(folder, config.backend.cwd ?? ".") : folder
-  const decision = Rules.decide(subjectOf(call, folder, start), setting)
+  const { stood, ...fresh } = call
+  const reported = keepsFolder(config) && stood !== undefined ? { ...fresh, stood } : fresh
+  const decision = Rules.decide(subjectOf(reported, folder, start), setting)
   const { rule, verdict } = decision
   const ask = (reason: string): Rules.Decision => ({ verdict: "ask", reason, parts: decision.parts, offers: [] })
   if (verdict === "deny" && (rule !== undefined || mode !== "read_only")) return decision

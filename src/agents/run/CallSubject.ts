@@ -7,7 +7,7 @@
  */
 import { resolve } from "node:path"
 import type { CallSubject } from "../../approvals/Decision.ts"
-import { quoted } from "../../approvals/Parts.ts"
+import { leftIn, quoted } from "../../approvals/Parts.ts"
 import type { Folders } from "../../approvals/Reading.ts"
 import { FETCHERS, READERS, SEARCHERS, SHELLS, WRITERS } from "../../approvals/ToolNames.ts"
 
@@ -16,6 +16,8 @@ export interface ReportedCall {
   readonly arguments: unknown
   /** True if the backend knows that the call has no side effects. */
   readonly readOnly: boolean
+  /** Where earlier calls may have left the shell, relative to the start. Absent if the shell keeps no folder. */
+  readonly stood?: { readonly folders: Folders }
 }
 
 type Fields = { readonly [name: string]: unknown }
@@ -28,6 +30,9 @@ const SIDE = names(
 )
 
 const PATHS = ["file_path", "filePath", "filepath", "notebook_path", "absolute_path", "path"]
+
+/** Tools that go elsewhere, and input to a shell that stays open. */
+const MOVERS = names("EnterWorktree ExitWorktree write_bash write_stdin send_input")
 
 /** Names that are a kind of call in ACP, not a tool's name, and tools whose effect depends on earlier calls. */
 const UNNAMED = names(
@@ -42,9 +47,11 @@ const texts = (values: ReadonlyArray<unknown>): ReadonlyArray<string> =>
 
 const list = ({ paths }: Fields): ReadonlyArray<unknown> => (Array.isArray(paths) ? paths : [])
 
-const folderOf = ({ cwd, dir_path: dirPath, directory, workdir }: Fields, root: string): Folders => {
+const folderOf = (fields: Fields, root: string): Folders | "unsaid" => {
+  const { cwd, dir_path: dirPath, directory, workdir } = fields
   const [folder] = texts([cwd, workdir, dirPath, directory])
-  if (folder === undefined || folder === "." || folder === root) return [""]
+  if (folder === undefined) return "unsaid"
+  if (folder === "." || folder === root) return [""]
   if (folder.startsWith(`${root}/`)) return [folder.slice(root.length + 1)]
   return folder.startsWith("/") || folder.split("/").includes("..") ? undefined : [folder]
 }
@@ -79,18 +86,36 @@ const changed = ({ changes, grantRoot }: Fields): ReadonlyArray<string> | undefi
 }
 
 /**
+ * Where the shell of a program that keeps its folder may stand after a call, whether or not the call failed. `folders`:
+ * where it may have stood before.
+ */
+export const movedBy = ({ arguments: given, tool }: ReportedCall, root: string, folders: Folders): Folders => {
+  if (MOVERS.has(tool)) return undefined
+  if (!SHELLS.has(tool) || folders === undefined) return folders
+  const fields = fieldsOf(given)
+  const text = lineOf(fields) ?? texts([fields["title"]])[0]
+  const said = folderOf(fields, root)
+  const from = said === "unsaid" ? folders : said && [...new Set([...folders, ...said])]
+  const left = text === undefined ? folders : leftIn(text, from, root)
+  return left?.length === folders.length ? folders : left
+}
+
+/**
  * The call in the terms of rules. `root`: absolute path of the agent's work tree; `start`: of the folder in which its
  * program was started.
  */
 export const subjectOf = (
-  { arguments: given, readOnly, tool }: ReportedCall,
+  { arguments: given, readOnly, stood, tool }: ReportedCall,
   root: string,
   start = root
 ): CallSubject => {
   const fields = fieldsOf(given)
   if (SHELLS.has(tool)) {
     const [text, [title]] = [lineOf(fields), texts([fields["title"]])]
-    const folders = folderOf({ cwd: start, ...fields }, root)
+    const isHere = stood === undefined || stood.folders?.join("/") === ""
+    const kept = !isHere && start === root ? stood.folders : undefined
+    const said = folderOf(isHere ? { cwd: start, ...fields } : fields, root)
+    const folders = said === "unsaid" ? kept : said
     if (text !== undefined) return { _tag: "Shell", tool, text, folders, doubt: doubtOf(fields), free: readOnly }
     const doubt = "the agent tells only a title of the call, which may not be all that runs"
     if (title !== undefined) return { _tag: "Shell", tool, text: title, folders, doubt, free: readOnly }
@@ -101,7 +126,11 @@ export const subjectOf = (
   // without a path, it reads what it finds
   const paths = (named === undefined || named.length === 0) && isReader && readOnly ? ["."] : named
   if (paths !== undefined && paths.length > 0) {
-    const below = paths.map((path) => resolve(start, path))
+    const { folders = [""] } = stood ?? {}
+    const each = paths.flatMap((path) => folders.map((folder) => resolve(start, folder, path)))
+    // from a folder that is not known, it may be any file
+    const isAny = stood !== undefined && stood.folders === undefined && paths.some((path) => !path.startsWith("/"))
+    const below = [...new Set([...each, ...(isAny ? [root] : [])])]
     if (WRITERS.has(tool)) return { _tag: "Files", tool, access: "writes", paths: below, free: readOnly }
     if (isReader) return { _tag: "Files", tool, access: "reads", paths: below, free: readOnly }
   }

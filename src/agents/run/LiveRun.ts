@@ -9,6 +9,8 @@ import type { Decision, Run, RunEvent, Work } from "../../runs/Backend.ts"
 import type { AgentOptions } from "../../runs/AgentOptions.ts"
 import type { UsageMeter } from "./UsageMeter.ts"
 import * as LogExcerpt from "./LogExcerpt.ts"
+import type { Folders } from "../../approvals/Reading.ts"
+import { movedBy } from "./CallSubject.ts"
 import { lateName } from "../machines/ToolsState.ts"
 import { AgentLatch } from "../actors/AgentLatch.ts"
 
@@ -36,6 +38,8 @@ export interface Origin {
   /** The complete input, as the run reported it. */
   readonly input: unknown
   readonly folder: string
+  /** Where the run's shell may have stood before the call, and behind it. */
+  readonly stood: { readonly before: Folders; readonly after: Folders }
   /** The run's request for approval of the call; undefined if there was none. */
   readonly asked?: Asked
 }
@@ -50,6 +54,8 @@ export interface KnownRun {
   readonly lacks: ReadonlyArray<string>
   readonly offers: AgentOptions
   readonly introduced: boolean
+  /** Absent: it is not known where the shell may stand, as a daemon of an earlier version does not tell it. */
+  readonly folders?: Folders
 }
 
 type Called = Pick<Extract<RunEvent, { _tag: "ToolCall" }>, "arguments" | "callId" | "readOnly" | "tool" | "voice">
@@ -108,6 +114,8 @@ export class LiveRun {
   private readonly origins = new Map<string, Origin>()
   /** agentd's call ids, by the run's own call ids. If the run uses an id twice, the first call is found. */
   private readonly named = new Map<string, string>()
+  /** Where the run's shell may stand, relative to the start: the end of each call that has moved it. */
+  private folders: Folders = [""]
   /** Number of calls of the run. Call ids are derived from it, so that a later daemon derives the same ids. */
   private count = 0
 
@@ -120,11 +128,12 @@ export class LiveRun {
   }
 
   get known(): KnownRun {
-    const { background, count, introduced, lacks, offers, worked } = this
-    return { background, count, introduced, lacks: [...lacks], offers, worked }
+    const { background, count, folders, introduced, lacks, offers, worked } = this
+    return { background, count, folders, introduced, lacks: [...lacks], offers, worked }
   }
 
-  recalls({ background, count, introduced, lacks, offers, worked }: KnownRun): void {
+  recalls({ background, count, folders, introduced, lacks, offers, worked }: KnownRun): void {
+    this.folders = folders
     this.count = count
     this.worked = worked
     this.introduced = introduced
@@ -263,6 +272,7 @@ export class LiveRun {
     this.origins.clear()
     this.named.clear()
     this.count = 0
+    this.folders = [""]
   }
 
   /** Records a call of the run, and returns agentd's id for the call. */
@@ -271,7 +281,10 @@ export class LiveRun {
     const callId = `${run.runId.slice(-8)}-${++this.count}`
     this.made += 1
     this.refused = undefined
-    this.origins.set(callId, { run, id, readOnly, voice, tool, input, folder })
+    const before = this.folders
+    this.folders = movedBy(call, folder, before)
+    const stood = { before, after: this.folders }
+    this.origins.set(callId, { run, id, readOnly, voice, tool, input, folder, stood })
     if (!this.named.has(id)) this.named.set(id, callId)
     return callId
   }
@@ -307,6 +320,12 @@ export class LiveRun {
   /** The data that the run reported about an open call; undefined if the run has ended. */
   origin(callId: string): Origin | undefined {
     return this.origins.get(callId)
+  }
+
+  /** Where the shell may stand as an open call begins: a later call may have moved it while the call waits. */
+  standsAt(callId: string): Folders {
+    const { after, before } = this.origins.get(callId)?.stood ?? {}
+    return this.folders === after ? before : this.folders
   }
 
   settled(callId: string): void {

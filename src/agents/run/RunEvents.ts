@@ -142,6 +142,7 @@ export const verdictOf = (
       arguments: input,
       folder,
       readOnly: readOnly === true,
+      stood: { folders: live.standsAt(callId) },
       voice: voice === true,
       asksAlways: always === true,
       asksToChoose: questions.length > 0

@@ -1,0 +1,48 @@
+/** Calls one after the other in a shell that keeps its folder between them, as that of Claude Code does. */
+import { assert, describe, it } from "@effect/vitest"
+import { movedBy, subjectOf } from "../../src/agents/run/CallSubject.ts"
+import { decide } from "../../src/approvals/Decision.ts"
+import type { Folders } from "../../src/approvals/Reading.ts"
+import { RULES, type Sequence, SEQUENCES } from "./approvals/EleventhRound.ts"
+
+const ROOT = "/repo"
+const bash = (command: string) => ({ tool: "Bash", arguments: { command }, readOnly: false })
+
+const stoodAfter = (calls: ReadonlyArray<string>) =>
+  calls.reduce((folders: Folders, command) => movedBy(bash(command), ROOT, folders), [""])
+
+const verdictOf = (before: ReadonlyArray<string>, last: string) =>
+  decide(subjectOf({ ...bash(last), stood: { folders: stoodAfter(before) } }, ROOT), {
+    mode: "auto",
+    root: ROOT,
+    rules: RULES
+  }).verdict
+
+const wrong = (sequences: ReadonlyArray<Sequence>) =>
+  sequences.filter(({ before, last }) => verdictOf(before, last) === "run")
+
+describe("a shell that keeps its folder", () => {
+  it("eleventh round: no call runs that is another one where the shell may stand", () =>
+    assert.deepStrictEqual(wrong(SEQUENCES), []))
+
+  it("a call in a folder that is not denied runs, also behind a call that names the folder in full", () => {
+    assert.strictEqual(verdictOf(["cd src"], "cat a.ts"), "run")
+    assert.strictEqual(verdictOf(["cd /repo/src && npm test"], "npm test"), "run")
+    assert.strictEqual(verdictOf(["npm test", "git status"], "node scripts/gen.js"), "run")
+    assert.deepStrictEqual(stoodAfter(["cd /repo/src", "cd /repo/src", "cd /repo/docs"]), ["", "src", "docs"])
+  })
+
+  it("more than 8 folders are not known", () => {
+    const names = ["a", "b", "c", "d", "e", "f", "g"]
+    const steps = names.map((name) => `cd /repo/${name}`)
+    assert.strictEqual(stoodAfter(steps)?.length, 8)
+    assert.strictEqual(stoodAfter([...steps, "cd /repo/h"]), undefined)
+  })
+
+  it("a search without a path meets a rule about where the shell may stand", () => {
+    const grep = { tool: "Grep", arguments: { pattern: "x" }, readOnly: true }
+    const from = (folders: Folders) =>
+      decide(subjectOf({ ...grep, stood: { folders } }, ROOT), { mode: "auto", root: ROOT, rules: RULES }).verdict
+    assert.deepStrictEqual([from(["", "private"]), from(undefined)], ["ask", "ask"])
+  })
+})
