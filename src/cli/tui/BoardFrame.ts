@@ -210,7 +210,7 @@ const drawItem = (brush: Brush, item: Item, line: Line, state: BoardState): void
 const partsOf = ({ columns, rows }: Terminal, { filter, mode }: BoardState) => {
   const first = filter !== "" || mode === "filter" ? 2 : 1
   const isWide = columns >= WIDE
-  const paneColumns = isWide ? Math.min(64, Math.floor(columns * 0.36)) : columns
+  const paneColumns = isWide ? Math.min(72, Math.floor(columns * 0.36)) : columns
   const paneRows = isWide ? rows - first - 1 : rows < HIGH ? 0 : Math.min(12, Math.floor(rows * 0.38))
   return {
     first,

@@ -26,7 +26,7 @@ const commandsIn = ({ agent, kind, remedy }: AlertRow): ReadonlyArray<string> =>
 /** The reason of an alert, without its first line if the subject says that already. */
 const moreOf = ({ reason, subject }: AlertRow): string => {
   const [first = "", ...rest] = reason.split("\n")
-  return subject.endsWith(first) ? rest.join("\n").trim() : reason
+  return subject.endsWith(first) ? rest.join("\n").replace(/^\n+/u, "") : reason
 }
 
 /** The delivery state of an alert. */

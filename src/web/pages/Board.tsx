@@ -238,7 +238,7 @@ const Cols = () => (
     <span />
     <span class="model">Model</span>
     <span>Context</span>
-    <span class="num cost">USD today</span>
+    <span class="num cost">Today</span>
     <span class="since">Since</span>
   </div>
 )

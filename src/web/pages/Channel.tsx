@@ -17,7 +17,7 @@ import { focusSend } from "../Send.tsx"
 import { go, hrefTo } from "../Router.ts"
 import { mayAct, right } from "../BoardStore.ts"
 import { now } from "../Time.ts"
-import { Bare, Clock, Failed, Glyph, Kbd, Loading, rich } from "../Ui.tsx"
+import { Bare, Clock, Failed, Glyph, Loading, rich } from "../Ui.tsx"
 
 const MODES: { readonly [mode in ChannelView["turnConfig"]["humanInterruptMode"]]: string } = {
   inject: "is added to the current turn",
@@ -244,9 +244,6 @@ export const Channel = ({ rest: name }: PageProps) => {
         </a>
         <h1>#{channel.name}</h1>
         <span class="muted clip grow">{channel.topic === "" ? channel.project : channel.topic}</span>
-        <span class="hint">
-          <Kbd>s</Kbd>
-        </span>
       </header>
       <div class="split">
         <section class="talk-col" aria-label="Room">
