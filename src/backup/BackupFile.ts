@@ -21,6 +21,7 @@ import type { StorageError } from "../core/event-log/EventLog.ts"
 import * as StoreCopy from "../core/event-log/StoreCopy.ts"
 import { syncFolder } from "../core/event-log/SyncFolder.ts"
 import { ABOUT, filesIn, isTorn, LIST, PASSING, SEGMENTS, STAYING, STORE } from "./Contents.ts"
+import { troubleOf } from "../config/FileTrouble.ts"
 import * as Tar from "./Tar.ts"
 
 /** The backup cannot be made or used. */
@@ -77,7 +78,7 @@ const refused = (message: string, remedy: string) => new BackupRefused({ message
 
 const failed = (file: string) => (cause: unknown) =>
   refused(
-    `The backup ${file} could not be made: ${cause instanceof Error ? cause.message : String(cause)}.`,
+    `The backup ${file} could not be made: ${troubleOf(cause)}.`,
     "Make sure that the disk has space and that you can write there. Nothing was changed."
   )
 
@@ -216,7 +217,7 @@ const check = ({ file, force, state }: Options) =>
     if (!fs.existsSync(dirname(file)))
       return Effect.fail(refused(`There is no folder ${dirname(file)}.`, `Create it: mkdir -p '${dirname(file)}'`))
     return Effect.void
-  })
+  }).pipe(Effect.catchDefect((cause) => Effect.fail(failed(file)(cause))))
 
 /**
  * A temporary folder next to the backup file, removed when the scope closes. Leftovers of a backup that was killed are

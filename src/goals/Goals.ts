@@ -110,6 +110,16 @@ const nowhere = (name?: string): CommandRefused =>
 /** Maximum length of all descriptions in one reply, in characters. A single task that is longer is still returned. */
 const MAX_SHOWN = 500_000
 
+/** A goal's state in the user's words. */
+const inWords = (state: string): string =>
+  ({
+    goal_received: "waiting for a plan",
+    planning: "being planned",
+    executing: "being worked on",
+    reviewing: "in review",
+    goal_met: "met"
+  })[state] ?? state
+
 const isWhole = (goal: GoalActor): boolean => goal.isComplete && goal.state.revise === null
 
 const nothingToApprove = (goal: GoalActor): CommandRefused =>
@@ -117,7 +127,7 @@ const nothingToApprove = (goal: GoalActor): CommandRefused =>
     ? refuse("not_now", `The plan of ${goal.goalId} is not complete yet.`, "Try again in a moment: agentd goal show")
     : refuse(
         "conflict",
-        `${goal.goalId} is ${goal.state.stand.state}: there is nothing to approve.`,
+        `${goal.goalId} is ${inWords(goal.state.stand.state)}: there is nothing to approve.`,
         `See where it stands: agentd goal show ${goal.goalId}`
       )
 
@@ -200,7 +210,7 @@ class Commands {
       return yield* refuse(
         ended ? "conflict" : "closed",
         ended
-          ? `${record.goalId} has ended: ${record.stand.state}.`
+          ? `${record.goalId} has ended: ${inWords(record.stand.state)}.`
           : `The conversation of ${record.goalId} is closed.`,
         'Submit it again: agentd goal "…"'
       )
@@ -346,7 +356,7 @@ class Commands {
         const { eventId } = yield* Effect.catchTag(goal.move(next), "Refused", () =>
           refuse(
             "conflict",
-            `${goal.goalId} is ${goal.state.stand.state}: there is nothing to ${verb}.`,
+            `${goal.goalId} is ${inWords(goal.state.stand.state)}: there is nothing to ${verb}.`,
             `See where it stands: agentd goal show ${goal.goalId}`
           )
         )
@@ -452,7 +462,7 @@ class Commands {
         if (goal.state.stand.state !== "goal_received" || goal.entering) {
           return yield* refuse(
             "conflict",
-            `${goal.goalId} does not wait for a plan: it is ${goal.state.stand.state}.`,
+            `${goal.goalId} does not wait for a plan: it is ${inWords(goal.state.stand.state)}.`,
             `Reject its current plan first: agentd goal reject ${goal.goalId}`
           )
         }
@@ -593,7 +603,7 @@ const deliver = Effect.fnUntraced(function* (
   if (goal.stand.state !== "goal_met" && !how.unreviewed) {
     return yield* refuse(
       "conflict",
-      `${goalId} is not met: it is ${goal.stand.state}, and its work is not reviewed.`,
+      `${goalId} is not met: it is ${inWords(goal.stand.state)}, and its work is not reviewed.`,
       "Wait for it, or merge what is done all the same: --unreviewed"
     )
   }

@@ -262,7 +262,7 @@ class Keeper {
       const { conversation } = book.around
       const from = yield* Clock.currentTimeMillis
       if (due <= from)
-        return yield* refuse("invalid", "That time is over.", "Name one that is to come: agentd at --help")
+        return yield* refuse("invalid", "That time is past.", "Name a later time. For the forms: agentd at --help")
       if (!isZone(timeZone)) return yield* refuse("invalid", `There is no time zone "${timeZone}".`, "For example: UTC")
       const { goal, send } = work
       if ((goal === undefined) === (send === undefined))

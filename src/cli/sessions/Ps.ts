@@ -105,6 +105,7 @@ export const ps = declare({
   rpc: ({ all, ascii, by, csv, is, labels, names, project, sort }, { config }) =>
     map(read("Board", { all }), (board) => ({
       absent: absentIn(board, { csv, labels, names, project }, config),
+      isFiltered: is !== "any" && board.rows.length > 0,
       board: {
         ...board,
         ...(by === "state" ? {} : { by }),
@@ -114,9 +115,12 @@ export const ps = declare({
       csv
     })),
   absent: ({ absent }) => (absent === undefined ? undefined : { ...absent, exitCode: ExitCode.failed }),
-  view: ({ ascii: isAscii, board, csv: isCsv }, world) => {
+  view: ({ ascii: isAscii, board, csv: isCsv, isFiltered }, world) => {
     if (isCsv) return csv(FIELDS, board.rows)
-    const lines = render(board, world.now, world)
+    const lines =
+      isFiltered && board.rows.length === 0 && board.reading !== true
+        ? ["Nothing in the list has this status. List everything: agentd ps --all"]
+        : render(board, world.now, world)
     return isAscii ? lines.map(ascii) : lines
   },
   value: ({ board }) => board,

@@ -69,7 +69,7 @@ const nothing = ({ fullName }: AgentScope, which: string | undefined) =>
       code: which === undefined ? "conflict" : "not_found",
       message:
         which === undefined
-          ? `${fullName} has nothing that came to no answer.`
+          ? `${fullName} has no unanswered message.`
           : `${fullName} has no unanswered message "${which}": it was already queued again or discarded.`,
       remedy: "See what waits for you: agentd waiting"
     })

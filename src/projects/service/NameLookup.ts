@@ -92,7 +92,7 @@ export const conversation = (
           `There is no project "${name}".`,
           entries.length === 0 ? NONE : "See which there are: agentd project ls"
         )
-      : refuse("not_found", `There is no conversation "${name}".`, there)
+      : refuse("not_found", `There is no conversation "${name}".`, isAgent(entries, name) ?? there)
     : refuse(
         "ambiguous",
         `"${name}" names ${matches.length} conversations.`,
@@ -101,6 +101,14 @@ export const conversation = (
           : `Say which: ${known.join(", ")}`
       )
 }
+
+/** A remedy for the name of an agent where a conversation is expected; undefined if no agent has the name. */
+const isAgent = (entries: ReadonlyArray<Entry>, name: string): string | undefined =>
+  entries.some(
+    (entry) => entry._tag === "Open" && [...entry.project.members.keys()].some((own) => isCalled(entry, own, name))
+  )
+    ? `${name} is an agent. Stop or start it: agentd stop ${name}, agentd start ${name}`
+    : undefined
 
 const unknown = (name: string, remedy: string) =>
   new CommandRefused({ code: "not_found", message: `There is no agent "${name}".`, remedy })
@@ -114,6 +122,12 @@ const inFolder = (mine: Entry | undefined, config: string, name: string): Found 
   const all = [...project.members.keys()]
   return unknown(name, all.length === 0 ? ELSEWHERE : listed(all))
 }
+
+/** A remedy for the name of a project where an agent is expected; undefined if no project has the name. */
+const asProject = (entries: ReadonlyArray<Entry>, name: string): CommandRefused | undefined =>
+  entries.some((entry) => nameOf(entry) === name)
+    ? unknown(name, `${name} is a project. Name one of its agents: ${name}/AGENT. List them: agentd ps ${name}`)
+    : undefined
 
 const isCalled = (entry: Entry, agent: string, name: string): boolean =>
   [agent, `${nameOf(entry)}/${agent}`, `${entry.record.conversation}/${agent}`].includes(name)
@@ -130,7 +144,13 @@ export const agent = (
   changes = false
 ): Found | CommandRefused => {
   const isBare = !name.includes("/")
-  if (isBare && caller.config !== null) return inFolder(ownOf(entries, caller.config), caller.config, name)
+  if (isBare && caller.config !== null) {
+    const mine = ownOf(entries, caller.config)
+    const isMember = mine?._tag === "Open" && mine.project.members.has(name)
+    return (
+      (isMember || mine === undefined ? undefined : asProject(entries, name)) ?? inFolder(mine, caller.config, name)
+    )
+  }
   const matches = entries.flatMap((entry) =>
     entry._tag !== "Open"
       ? []
@@ -165,5 +185,5 @@ const missing = (entries: ReadonlyArray<Entry>, name: string): CommandRefused =>
     const agents = entry.reason === "damaged" ? [name.split("/")[1] ?? ""] : [...entry.record.agents.keys()]
     if (agents.some((own) => isCalled(entry, own, name))) return refusalOf(entry)
   }
-  return unknown(name, entries.length === 0 ? NONE : ELSEWHERE)
+  return asProject(entries, name) ?? unknown(name, entries.length === 0 ? NONE : ELSEWHERE)
 }

@@ -92,12 +92,12 @@ describe("agentd goal", () => {
         yield* agentd("goal", "ship it", "--plan", world.file({ id: "a", title: "x" }), "--auto-start")
         yield* world.until("g1", "it runs", ({ tasks }) => tasks.running === 1)
         for (const [args, words] of [
-          [["approve", "g1"], /g1 is executing: there is nothing to approve\.\n.*goal show g1/],
+          [["approve", "g1"], /g1 is being worked on: there is nothing to approve\.\n.*goal show g1/],
           [["retry", "g1", "a"], /There is no failed task "a" in g1\.\n.*goal show g1/],
-          [["merge", "g1"], /g1 is not met: it is executing.*\n.*--unreviewed/],
+          [["merge", "g1"], /g1 is not met: it is being worked on.*\n.*--unreviewed/],
           [["merge", "g1", "--unreviewed"], /nothing to merge: no task of g1 has a commit.*\n.*goal show g1/],
           [["show", "g9"], /There is no goal "g9"\.\n.*goal ls --all/],
-          [["plan", "g1", "plan.json"], /g1 does not wait for a plan: it is executing/]
+          [["plan", "g1", "plan.json"], /g1 does not wait for a plan: it is being worked on/]
         ] as const) {
           const { code, err } = yield* agentd("goal", ...args)
           assert.strictEqual(code, 1)

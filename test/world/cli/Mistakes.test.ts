@@ -5,7 +5,9 @@ import { AFTER } from "../../../src/cli/parse/VerbAliases.ts"
 import { VERBS } from "../../../src/cli/parse/HintCommand.ts"
 import { OLD } from "../../../src/cli/parse/Renamed.ts"
 import { absent } from "../../../src/cli/parse/NamePatterns.ts"
-import { agentInfo, boardOf } from "../rpc/World.ts"
+import { writeFileSync } from "node:fs"
+import * as BackupFile from "../../../src/backup/BackupFile.ts"
+import { agentInfo, boardOf, folder } from "../rpc/World.ts"
 import { inProcess } from "./Child.ts"
 
 describe("a mistyped command line", () => {
@@ -83,6 +85,21 @@ describe("a mistyped command line", () => {
     })
   )
 })
+
+it.live("a file that the system refuses is named with the reason and the remedy, not with the system's own code", () =>
+  Effect.gen(function* () {
+    const base = yield* folder
+    writeFileSync(`${base}/runes.db`, "")
+    const refused = yield* BackupFile.make({
+      state: base,
+      file: `/tmp/${"x".repeat(300)}`,
+      force: false,
+      version: "1",
+      progress: () => undefined
+    }).pipe(Effect.flip)
+    assert.include(refused.message, "could not be made: its name is too long.")
+  }).pipe(Effect.scoped)
+)
 
 describe("a list of what does not exist", () => {
   const { rows } = boardOf({ agents: [agentInfo({ labels: ["slow"] }), agentInfo({ agent: "tester" })] })

@@ -457,7 +457,7 @@ describe("a person", () => {
         yield* world.configure(nightly())
         const why = <A, E extends { readonly message: string }>(effect: Effect.Effect<A, E>) =>
           Effect.map(Effect.flip(effect), ({ message }) => message)
-        assert.strictEqual(yield* why(add(world, "2026-05-31T00:00Z")), "That time is over.")
+        assert.strictEqual(yield* why(add(world, "2026-05-31T00:00Z")), "That time is past.")
         assert.include(
           yield* why(add(world, "2026-06-02T00:00Z", { work: { send: { agent: "eve", text: "x" } } })),
           "eve"
