@@ -46,6 +46,8 @@ import type { RunSockets } from "../runs/RunSockets.ts"
 import { LearnedSecrets } from "../runs/LearnedSecrets.ts"
 import { ProcessTree } from "../runs/process/ProcessTree.ts"
 import * as ListenerStatus from "../api/http/ListenerStatus.ts"
+import * as ConfinedCommand from "../runs/ConfinedCommand.ts"
+import { Reaper } from "../runs/process/Reaper.ts"
 import { Keeper } from "../runs/keeper/Keeper.ts"
 import * as Goals from "../goals/Goals.ts"
 import * as Plates from "../plates/Plates.ts"
@@ -213,10 +215,14 @@ const services = (
     ),
     Layer.provideMerge(
       Layer.unwrap(
-        Effect.map(Effect.context<FileSystem.FileSystem | ProcessTree | RunSockets>(), (context) =>
+        Effect.map(Effect.context<FileSystem.FileSystem | ProcessTree | Reaper | RunSockets>(), (context) =>
           AgentCommands.layer({
             worktrees,
             stores: join(options.state, "store"),
+            commands: {
+              environment: options.environment,
+              run: (of) => Effect.provideContext(ConfinedCommand.run({ ...of, store }), context)
+            },
             waiting: join(options.state, "waiting"),
             files: join(options.state, "files"),
             configs: join(options.state, "configs"),

@@ -8,7 +8,7 @@ import { agent, type AgentContext, type InitializeResponse, RequestError, type S
 import { type Duration, Effect, Exit, FileSystem, Random, Schema, Scope } from "effect"
 import * as path from "node:path"
 import { KEY_ENV, type ModelBackend } from "../config/BackendConfig.ts"
-import type { RunSpec } from "../runs/Backend.ts"
+import type { RunSpec, TreeMount } from "../runs/Backend.ts"
 import { services } from "../runs/CapturedServices.ts"
 import type { Host } from "../runs/Host.ts"
 import { CANCEL_CALL } from "../runs/acp/AgentdMeta.ts"
@@ -25,6 +25,7 @@ export interface Options {
   readonly host: Host
   readonly agent: string
   readonly env: { readonly [name: string]: string }
+  readonly mounts?: ReadonlyArray<TreeMount>
   readonly toolTimeout?: Duration.Duration
   /** Id of the daemon's run, which the first new conversation gets. */
   readonly runId: string | undefined
@@ -97,7 +98,7 @@ class Sessions {
       { cwd, mcpServers = [] }: Opening,
       resume?: NonNullable<RunSpec["resume"]>
     ) {
-      const { agent: name, config, env, host, toolbox, toolTimeout } = this.options
+      const { agent: name, config, env, host, mounts, toolbox, toolTimeout } = this.options
       const isThere =
         resume === undefined || (yield* Effect.mapError(ModelSession.isThere(host.sessions, resume.sessionId), refusal))
       if (!isThere) return yield* Effect.fail(new RequestError(NOT_FOUND, `session not found: ${resume?.sessionId}`))
@@ -108,6 +109,7 @@ class Sessions {
         prompt: "",
         cwd: path.resolve(cwd),
         env,
+        ...(mounts === undefined ? {} : { mounts }),
         ...(toolTimeout === undefined ? {} : { toolTimeout }),
         resume,
         mcp: Messages.serversOf(mcpServers)

@@ -53,6 +53,7 @@ const program = Effect.fnUntraced(function* ({ environment, hello, isGreeted }: 
     host: { ...settings, environment },
     agent: settings.agent,
     env: settings.env,
+    ...(settings.mounts === undefined ? {} : { mounts: settings.mounts }),
     ...(toolTimeout === undefined ? {} : { toolTimeout: Duration.millis(toolTimeout) }),
     runId: environment["AGENTD_RUN"],
     toolbox: (given) => Effect.provideContext(Tools.make(given), tools)

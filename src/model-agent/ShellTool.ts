@@ -93,7 +93,7 @@ const execute = Effect.fnUntraced(function* (
   const { config, host, mechanism, workspace, hidden } = options
   const cwd = yield* workspace.folder(input.cwd ?? "")
   const argv: Argv = ["/bin/sh", "-c", input.command]
-  const rules = ShellRules.rulesOf(config, host, workspace.root, hidden)
+  const rules = ShellRules.rulesOf(options, workspace.root, hidden)
   const confined: Effect.Effect<Pick<RunProcess.RunProcessSpec, "argv" | "handed">, MountRefused> = mechanism.kind ===
   "none"
     ? Effect.succeed({ argv })

@@ -89,6 +89,7 @@ export class AgentRegistry {
   readonly subAgentTree: SubAgentTree
   private readonly of: Belongs
   private readonly conversation: string
+  private readonly permits = new Map<string, Semaphore.Semaphore>()
   private readonly lock = Semaphore.makeUnsafe(1)
   private readonly arrived = Deferred.makeUnsafe<void>()
 
@@ -130,8 +131,19 @@ export class AgentRegistry {
   }
 
   private workplace(agent: string, config: AgentConfig): WorkingFolder.WorkingFolder {
-    const { stores, worktrees } = Context.get(this.of.services, AgentsEnvironment)
-    return { agent, config, project: this.of.file(), stores, tell: this.tells(agent), worktrees }
+    const { commands, ports, stores, worktrees } = Context.get(this.of.services, AgentsEnvironment)
+    const showing = this.showing(agent)
+    return {
+      agent,
+      config,
+      project: this.of.file(),
+      stores,
+      tell: this.tells(agent),
+      worktrees,
+      commands,
+      ports,
+      showing
+    }
   }
 
   /**
@@ -144,6 +156,38 @@ export class AgentRegistry {
       if (needs && agentScope !== undefined) return Effect.ignore(agentScope.tellInbox({ _tag: "Bound", text }))
       const payload = { runId: agentScope?.worker()?.data.runId ?? "", text }
       return this.log.appendLazy([{ stream: this.conversation, kind: "run.notice", actor: workerName(agent), payload }])
+    }
+  }
+
+  /** Shows in the agent's row what is done in its worktree. */
+  private showing(agent: string): WorkingFolder.WorkingFolder["showing"] {
+    return (text, effect) => {
+      const live = this.members.get(agent)?.agentScope.live
+      if (live === undefined) return effect
+      const begin = Effect.map(Clock.currentTimeMillis, (since) => void (live.preparing = { text, since }))
+      return Effect.ensuring(
+        Effect.andThen(begin, effect),
+        Effect.sync(() => void (live.preparing = undefined))
+      )
+    }
+  }
+
+  /** Only one fiber changes an agent's worktree at a time: a removal waits until a set-up's processes have ended. */
+  private alone<A, E>(agent: string, effect: Effect.Effect<A, E, FileSystem.FileSystem>): Effect.Effect<A, E> {
+    const permit = this.permits.get(agent) ?? Semaphore.makeUnsafe(1)
+    this.permits.set(agent, permit)
+    return permit.withPermit(this.filing(effect))
+  }
+
+  private placesOf(agent: string, settings: () => AgentConfig): Pick<AgentEnvironment["Service"], "furnish" | "place"> {
+    const of = Effect.sync(() => this.workplace(agent, settings()))
+    return {
+      place: this.alone(agent, Effect.flatMap(of, WorkingFolder.prepare)),
+      furnish: (given) =>
+        this.alone(
+          agent,
+          Effect.flatMap(of, (place) => WorkingFolder.furnish(place, given))
+        )
     }
   }
 
@@ -160,7 +204,8 @@ export class AgentRegistry {
   }
 
   private clear(agent: string, config: AgentConfig): Effect.Effect<void, StorageError> {
-    return this.filing(
+    return this.alone(
+      agent,
       Effect.suspend(() => WorkingFolder.clear(this.workplace(agent, config), this.conversation, this.log))
     )
   }
@@ -195,12 +240,13 @@ export class AgentRegistry {
       const prices = yield* Prices.UserPrices
       const allowances = yield* SpendingLimits
       const who = { conversation: this.conversation, agent }
-      const { files, mcp, recoveredTo, waiting } = yield* AgentsEnvironment
+      const { files, mcp, ports, recoveredTo, waiting } = yield* AgentsEnvironment
       const named = this.settings(agent, config)
       const living: { agentScope?: AgentScope } = {}
       const settings = () => chosenIn(named(), living.agentScope?.life().chosen)
       const record = this.of.record.agents.get(agent) ?? freshAgent(agent)
       this.of.record.agents.set(agent, record)
+      ports.recall(WorkingFolder.portsOf({ agent, project: this.of.file() }), record.worker.now?.data.ports)
       const scope = yield* Scope.fork(this.of.scope)
       const project = () => this.of.file().name
       /** Copies the commits of an ended turn to the user's repository, in the background. */
@@ -231,7 +277,7 @@ export class AgentRegistry {
         rules: this.rulesOf(agent, yield* UserApprovals),
         backend: (index) => Effect.suspend(() => backends.make(backendAt(settings(), index))),
         priceOf: (model) => Prices.priceOf(model, this.of.file().prices, prices),
-        place: this.filing(Effect.suspend(() => WorkingFolder.prepare(this.workplace(agent, settings())))),
+        ...this.placesOf(agent, settings),
         recoveredTo,
         waiting,
         files,

@@ -3,6 +3,8 @@
  * the last event id of the earlier daemons.
  */
 import { Context, type FileSystem } from "effect"
+import type { TreePorts } from "../agents/workplace/TreePorts.ts"
+import type { Runner } from "../runs/ConfinedCommand.ts"
 import type { Backends } from "../runs/Backends.ts"
 import type { RunSpec } from "../runs/Backend.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
@@ -20,6 +22,10 @@ export class AgentsEnvironment extends Context.Service<
     readonly worktrees: string
     /** The folder of the daemon's own git repositories. */
     readonly stores: string
+    /** Runs the commands that set up worktrees. */
+    readonly commands: Runner
+    /** The ports of all agents. */
+    readonly ports: TreePorts
     /** The folder of the configs that the user has trusted: `<state>/configs`. */
     readonly configs: string
     /** Id of the last event in the log when this daemon started. Earlier daemons wrote the runes up to this id. */

@@ -430,6 +430,7 @@ export class Projects {
       heard: agentScope.live.heard,
       line: agentScope.live.line,
       retries: agentScope.live.retries,
+      preparing: agentScope.live.preparing,
       answeredAt: agentScope.actors.tools.state.answeredAt,
       asked: agentScope.live.meter.newest,
       outlives: agentScope.live.run === undefined ? undefined : agentScope.live.run.outlives?.() === true,

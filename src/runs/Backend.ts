@@ -245,6 +245,13 @@ export interface RunSocket {
   readonly path: string
 }
 
+/** A file or folder that a confined run sees at another place: `target` in its work tree, which need not exist yet. */
+export interface TreeMount {
+  readonly source: string
+  readonly target: string
+  readonly writable: boolean
+}
+
 export interface RunSpec {
   /**
    * Id of the run, never reused. Stored durably before the program starts, and passed to the program as `AGENTD_RUN`.
@@ -258,6 +265,7 @@ export interface RunSpec {
   readonly files?: ReadonlyArray<RunFile>
   /** Absolute path of the agent's workspace, to which its tools are limited. */
   readonly cwd: string
+  readonly mounts?: ReadonlyArray<TreeMount>
   readonly env: { readonly [name: string]: string }
   /** The session that the backend resumes. `fork`: resume a copy, because the session is open elsewhere. */
   readonly resume: { readonly sessionId: string; readonly fork: boolean } | undefined

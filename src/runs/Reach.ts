@@ -183,7 +183,7 @@ const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place)
   const hidden = HiddenPaths.around(workspace, HiddenPaths.ofModel(config, host, workspace))
   const hasShell = config.tools.includes("shell") && !(mechanism.kind === "none" && config.sandbox === "required")
   const isHeld = mechanism.kind !== "none" || !hasShell
-  const mounts = hasShell && isHeld ? mountsOf(ShellRules.rulesOf(config, host, workspace, hidden)) : []
+  const mounts = hasShell && isHeld ? mountsOf(ShellRules.rulesOf({ config, host, spec }, workspace, hidden)) : []
   const writesFiles = hasShell || config.tools.includes("write") || config.tools.includes("edit")
   const seen = hasShell ? env : {}
   const reach: Reach = {

@@ -14,7 +14,7 @@ import type { Mechanism } from "./sandbox/Sandbox.ts"
 
 export interface ShellOptions {
   readonly config: ModelBackend
-  readonly spec: Pick<RunSpec, "env">
+  readonly spec: Pick<RunSpec, "env" | "mounts">
   readonly host: Host
   readonly mechanism: Mechanism
 }
@@ -30,8 +30,13 @@ export const environmentOf = ({ config, host, mechanism, spec }: ShellOptions): 
   ...config.env
 })
 
-export const rulesOf = (config: ModelBackend, host: Host, workspace: string, hidden: ReadonlyArray<string>): Rules => ({
+export const rulesOf = (
+  { config, host, spec }: Pick<ShellOptions, "config" | "host" | "spec">,
+  workspace: string,
+  hidden: ReadonlyArray<string>
+): Rules => ({
   workspace,
+  ...(spec.mounts === undefined ? {} : { shared: spec.mounts }),
   network: config.network,
   hidden,
   environment: host.environment

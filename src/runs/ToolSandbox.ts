@@ -18,14 +18,20 @@ export const layer = (of: { readonly environment: Environment; readonly hidden: 
     Effect.map(
       Sandbox,
       ({ mechanism }): Confine =>
-        (workspace, { network = false, shared = [] } = {}) =>
+        (workspace, { mounts = [], network = false, shared = [], ...more } = {}) =>
           Effect.map(mechanism, (mechanism) =>
             mechanism.kind === "none"
               ? undefined
               : (argv, cwd = workspace) =>
                   Effect.mapError(
                     mechanism.wrap(
-                      { ...of, workspace, network, shared: shared.map((source) => ({ source, target: source })) },
+                      {
+                        ...of,
+                        ...more,
+                        workspace,
+                        network,
+                        shared: [...shared.map((source) => ({ source, target: source })), ...mounts]
+                      },
                       cwd,
                       argv
                     ),

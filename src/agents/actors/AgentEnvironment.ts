@@ -11,6 +11,8 @@ import type { MessageFiles } from "../prompt/MessageFiles.ts"
 import type { WaitingInputs } from "../run/WaitingInputs.ts"
 import type { AgentAllowance } from "./AgentAllowance.ts"
 import type { AgentProviders } from "./AgentProviders.ts"
+import type { PortBlock } from "../machines/WorkerMachine.ts"
+import type { Furnished } from "../workplace/WorkingFolder.ts"
 import type { WorktreeError } from "../workplace/Worktree.ts"
 
 export class AgentEnvironment extends Context.Service<
@@ -34,6 +36,12 @@ export class AgentEnvironment extends Context.Service<
     readonly priceOf: (model: string) => Price | undefined
     /** The folder that the agent works in, created if it does not exist. */
     readonly place: Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, WorktreeError>
+    /** Gives the agent's worktree what its project needs there. `before`: the ports that the agent had. */
+    readonly furnish: (of: {
+      readonly cwd: string
+      readonly before: PortBlock | undefined
+      readonly isLive?: boolean
+    }) => Effect.Effect<Furnished, WorktreeError>
     /**
      * Id of the last event in the log when this daemon started. Earlier runs are lost unless this daemon adopts them.
      */

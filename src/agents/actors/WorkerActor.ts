@@ -46,6 +46,7 @@ import { isDue, next, spacingOf, termsOf, untilDue } from "./NextTurn.ts"
 import * as Prompt from "../prompt/Prompt.ts"
 import { CurrentRun } from "./CurrentRun.ts"
 import { isStalled } from "../machines/ToolsState.ts"
+import * as TreePorts from "../workplace/TreePorts.ts"
 import * as WorkerMachine from "../machines/WorkerMachine.ts"
 
 type Act =
@@ -126,6 +127,7 @@ export const initial = (
     : {
         sessionSeq: before.sessionSeq,
         sessionId: before.sessionId,
+        ...(before.ports === undefined ? {} : { ports: before.ports }),
         ...(before.fallback === undefined ? {} : { fallback: before.fallback }),
         ...(before.sessions === undefined ? {} : { sessions: before.sessions }),
         messageIds: before.messageIds,
@@ -366,11 +368,33 @@ export const make = Effect.gen(function* () {
 
   const prepareWorktree = (self: Handle) =>
     setting.place.pipe(
+      Effect.flatMap(({ branch, cwd }) =>
+        Effect.map(setting.furnish({ cwd, before: self.state.now?.data.ports }), ({ ports }) => ({
+          cwd,
+          ...(branch === undefined ? {} : { branch }),
+          ...(ports === undefined ? {} : { ports })
+        }))
+      ),
       Effect.matchEffect({
-        onSuccess: ({ branch, cwd }) =>
-          self.tell(branch === undefined ? { _tag: "WorktreeReady", cwd } : { _tag: "WorktreeReady", cwd, branch }),
+        onSuccess: (ready) => self.tell({ _tag: "WorktreeReady", ...ready }),
         onFailure: (error) => self.tell({ _tag: "FatalError", message: error.message, remedy: error.remedy })
       })
+    )
+
+  /**
+   * What the run gets of its worktree. The config may have changed since the worktree was prepared, and a program may
+   * listen on the agent's ports. Undefined if the agent had to be stopped.
+   */
+  const furnished = (self: Handle, { cwd, ports }: WorkerMachine.Data, isLive: boolean) =>
+    setting.furnish({ cwd: cwd!, before: ports, isLive }).pipe(
+      Effect.tap(({ ports: given }) =>
+        given === undefined || (given.first === ports?.first && given.count === ports.count)
+          ? Effect.void
+          : self.tell({ _tag: "PortsGiven", ports: given })
+      ),
+      Effect.catch((error) =>
+        Effect.as(self.tell({ _tag: "FatalError", message: error.message, remedy: error.remedy }), undefined)
+      )
     )
 
   /** Waits until the next run may start, then looks for work. A message that arrives later triggers another look. */
@@ -447,6 +471,8 @@ export const make = Effect.gen(function* () {
       const made = yield* backend(index)
       const isOld = entered <= recoveredTo
       if (isOld && !(yield* made.holds?.(runId) ?? Effect.succeed(false))) return yield* lost(self, now, made)
+      const tree = yield* furnished(self, data, isOld)
+      if (tree === undefined) return
       const spec: RunSpec = {
         runId,
         agent,
@@ -455,7 +481,8 @@ export const make = Effect.gen(function* () {
         prompt: data.prompt ?? "",
         ...setting.files.given(Prompt.filesOf(place.now().inbox.data, data.messageIds)),
         cwd: data.cwd!,
-        env: { AGENTD_AGENT: agent },
+        ...(tree.mounts.length === 0 ? {} : { mounts: tree.mounts }),
+        env: { AGENTD_AGENT: agent, ...TreePorts.environmentOf(tree.ports) },
         resume:
           resumable(backendAt(config(), index)) && data.sessionId !== null
             ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }

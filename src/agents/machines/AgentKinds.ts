@@ -45,6 +45,7 @@ const workerData = {
   graceMillis: Schema.Finite,
   cwd: textOrNull,
   branch: textOrNull,
+  ports: Schema.optionalKey(WorkerMachine.PortBlock),
   sessionSeq: Schema.Int,
   runId: textOrNull,
   pid: Schema.NullOr(Schema.Int),
@@ -231,8 +232,9 @@ export const agentKinds = {
   /** A part of the model's thinking before its answer. */
   "run.thought": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
   "run.output": kind(Schema.Struct({ runId: text, text, source: Schema.optional(text) }), { lazy: true }),
-  "worktree.kept": kind(Schema.Struct({ path: text, reason: mayText, detail: mayText })),
-  "worktree.removed": kind(Schema.Struct({ path: text }))
+  "worktree.kept": kind(Schema.Struct({ path: text, reason: mayText, detail: mayText, teardown: mayText })),
+  /** `teardown`: why the tear-down command failed; absent if it did not. */
+  "worktree.removed": kind(Schema.Struct({ path: text, teardown: mayText }))
 }
 
 export const readAgent = reader(agentKinds)

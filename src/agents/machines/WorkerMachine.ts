@@ -38,8 +38,19 @@ export const Terms = Schema.Struct({
 })
 export type Terms = typeof Terms.Type
 
+/** A block of ports: `count` ports from `first` on. */
+export const PortBlock = Schema.Struct({ first: Schema.Int, count: Schema.Int })
+export type PortBlock = typeof PortBlock.Type
+
 export const Event = Schema.Union([
-  Schema.TaggedStruct("WorktreeReady", { cwd: Schema.String, branch: Schema.optional(Schema.String) }),
+  /** `ports`: the ports that only this agent has; omitted if its config asks for none. */
+  Schema.TaggedStruct("WorktreeReady", {
+    cwd: Schema.String,
+    branch: Schema.optional(Schema.String),
+    ports: Schema.optionalKey(PortBlock)
+  }),
+  /** The agent has other ports from now on. */
+  Schema.TaggedStruct("PortsGiven", { ports: PortBlock }),
   Schema.TaggedStruct("PromptReady", {
     prompt: Schema.String,
     runId: Schema.String,
@@ -130,6 +141,8 @@ export interface Data {
   readonly graceMillis: number
   readonly cwd: string | null
   readonly branch: string | null
+  /** The ports that only this agent has; absent if it has none. */
+  readonly ports?: PortBlock
   readonly sessionSeq: number
   /** Id of the run that is spawning or alive; null if there is none. */
   readonly runId: string | null
@@ -226,10 +239,11 @@ export type Kind = (typeof kinds)[number]
 
 const update = on<Event, Data>()
 
-const placed = (data: Data, event: { readonly cwd: string; readonly branch?: string | undefined }): Data => ({
-  ...data,
+const placed = (data: Data, event: Extract<Event, { readonly _tag: "WorktreeReady" }>): Data => ({
+  ...Struct.omit(data, ["ports"]),
   cwd: event.cwd,
-  branch: event.branch ?? null
+  branch: event.branch ?? null,
+  ...(event.ports === undefined ? {} : { ports: event.ports })
 })
 
 const gone = (data: Data, cutShort: string | null): Data => ({
@@ -425,7 +439,7 @@ const live = {
 }
 /** Events that are ignored in these states, because the next prompt reads the inbox anyway. */
 const signals = stale("UrgentMessage", "WorkArrived")
-const past = stale("SessionExited", "GraceExceeded")
+const past = stale("SessionExited", "GraceExceeded", "PortsGiven")
 
 const errorsOf = ({ limits: { maxTotalErrors }, totalErrors }: Data) => ({ maxTotalErrors, totalErrors })
 
@@ -453,6 +467,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
   },
   updates: {
     place: update("WorktreeReady", placed),
+    ports: update("PortsGiven", (data, { ports }) => ({ ...data, ports })),
     increment: update("WorktreeReady", (data, event) => ({ ...placed(data, event), sessionSeq: data.sessionSeq + 1 })),
     prepare: update("PromptReady", (data, event) => ({
       ...movedTo(data, event.fallback ?? { index: 0 }),
@@ -552,12 +567,13 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
       ...stale("WorkArrived", "GraceExceeded", "PromptReady"),
       ...postpone("UrgentMessage"),
       ...illegal("WorktreeReady", "BackoffElapsed"),
+      PortsGiven: to("Spawning", { set: "ports" }),
       SessionStarted: to("Running", { set: "start" }),
       SessionExited: exited
     },
     Running: {
       ...live,
-      ...stale("WorkArrived", "GraceExceeded", "PromptReady"),
+      ...stale("WorkArrived", "GraceExceeded", "PromptReady", "PortsGiven"),
       ...illegal("WorktreeReady", "SessionStarted", "BackoffElapsed"),
       SessionExited: exited,
       UrgentMessage: to("Interrupting", { set: "interrupt", act: ["CancelSession"] })
@@ -565,6 +581,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     Interrupting: {
       ...live,
       ...signals,
+      ...stale("PortsGiven"),
       ...illegal("WorktreeReady", "PromptReady", "SessionStarted", "BackoffElapsed"),
       SessionExited: to("BuildingPrompt", { set: "clear" }),
       GraceExceeded: to("BuildingPrompt", { set: "clear", act: ["ForceStopSession"] })

@@ -37,6 +37,7 @@ export interface Row {
   readonly heard?: LiveRun["heard"]
   readonly line?: LiveRun["line"]
   readonly retries?: LiveRun["retries"]
+  readonly preparing?: LiveRun["preparing"]
   /** When the agent's newest question to the user ended, ms since the epoch. */
   readonly answeredAt?: number | undefined
   /** Model of the run's newest request, and how much of its context window is used. */
@@ -308,6 +309,9 @@ const detail = (row: Row): string => {
   const reached = reachedBy(row)
   if (reached !== undefined) return words(reached)
   if (isKept(row)) return weather(row.trouble!)
+  const { preparing } = row
+  if (preparing !== undefined && worker.state !== "Stopped")
+    return `${preparing.text}, ${Math.max(0, Math.round((row.now - preparing.since) / 1000))} s`
   switch (worker.state) {
     case "Initializing":
       return "prepares its working folder"

@@ -5,14 +5,18 @@
  * work there. When the agent is removed, its worktree is deleted only if no work is lost. The log records the result.
  */
 import { Effect, FileSystem } from "effect"
-import { join } from "node:path"
-import type { AgentConfig } from "../../config/AgentConfig.ts"
+import { dirname, join } from "node:path"
+import { type AgentConfig, worktreeConfigOf } from "../../config/AgentConfig.ts"
 import type * as ConfigFile from "../../config/ConfigFile.ts"
 import * as ProjectName from "../../config/ProjectName.ts"
 import { CommandRefused, refuse } from "../../domain/Messages.ts"
 import type { EventLog, StorageError } from "../../core/event-log/EventLog.ts"
+import type { TreeMount } from "../../runs/Backend.ts"
+import type { Runner } from "../../runs/ConfinedCommand.ts"
 import * as GitStore from "../../runs/git/GitStore.ts"
 import * as TreeDiff from "../../runs/git/TreeDiff.ts"
+import type { PortBlock, TreePorts } from "./TreePorts.ts"
+import * as TreeSetup from "./TreeSetup.ts"
 import * as Worktree from "./Worktree.ts"
 
 export interface WorkingFolder {
@@ -24,6 +28,10 @@ export interface WorkingFolder {
   /** The folder of the daemon's own git repositories. */
   readonly stores: string
   readonly tell: Worktree.WorktreeSpec["tell"]
+  readonly commands: Runner
+  /** The ports of all agents of the daemon. */
+  readonly ports: TreePorts
+  readonly showing: TreeSetup.Tree["showing"]
 }
 
 export const worktreesIn = (state: string): string => join(state, "worktrees")
@@ -44,13 +52,14 @@ const specOf = ({
   worktrees
 }: WorkingFolder): Worktree.WorktreeSpec | undefined => {
   if (config.worktree === false) return undefined
+  const base = worktreeConfigOf(config)?.base
   return {
     repository: project.root,
     stores,
     tell,
     folder: worktreeOf(worktrees, project, agent),
     agent,
-    base: config.worktree === true ? undefined : config.worktree.base
+    base
   }
 }
 
@@ -79,6 +88,77 @@ export const prepare = (
     ? Effect.succeed({ cwd: of.project.root, branch: undefined })
     : Effect.andThen(isThere(of.project), Worktree.prepare(spec))
 }
+
+/** The name of an agent's ports. */
+export const portsOf = ({ agent, project }: Pick<WorkingFolder, "agent" | "project">) =>
+  `${ProjectName.conversationId(project.path)}/${agent}`
+
+/** The agent's worktree and what it gets; undefined if it has none. `cwd`: the project's root in the worktree. */
+const treeOf = (of: WorkingFolder, cwd: string, ports: PortBlock | undefined): TreeSetup.Tree | undefined => {
+  const { commands, config, project, showing, worktrees } = of
+  const [spec, settings] = [specOf(of), worktreeConfigOf(config)]
+  if (spec === undefined || settings === undefined) return undefined
+  return {
+    spec,
+    settings,
+    config,
+    cwd,
+    ports,
+    commands,
+    showing,
+    state: dirname(worktrees),
+    project: ProjectName.conversationId(project.path),
+    trusted: new Map()
+  }
+}
+
+export interface Furnished {
+  readonly ports?: PortBlock | undefined
+  /** What the agent's confined runs see in the worktree. */
+  readonly mounts: ReadonlyArray<TreeMount>
+}
+
+/** Gives the agent its ports: those that it had, if nobody else listens there. */
+const portsFor = Effect.fnUntraced(function* (of: WorkingFolder, count: number, before: PortBlock | undefined) {
+  const given = yield* of.ports.give(portsOf(of), count, before)
+  if (given === undefined)
+    return yield* new Worktree.WorktreeError({
+      reason: "SetupFailed",
+      message: `there are no ${count} consecutive ports that nobody uses`,
+      remedy: "end programs that listen, or lower worktree.ports in agentd.jsonc"
+    })
+  const { block, taken } = given
+  if (taken !== undefined)
+    yield* (
+      of.tell?.(
+        `another program listens on its port ${taken}: its ports are now ${block.first} to ${block.first + block.count - 1}`,
+        false
+      ) ?? Effect.void
+    )
+  return block
+})
+
+/**
+ * Gives a prepared worktree what the project needs there: ports, files, caches, and the set-up. Can be repeated: what
+ * was done is not done again. `isLive`: a run is working there, so that nothing may change.
+ */
+export const furnish = Effect.fnUntraced(function* (
+  of: WorkingFolder,
+  {
+    before,
+    cwd,
+    isLive = false
+  }: { readonly cwd: string; readonly before: PortBlock | undefined; readonly isLive?: boolean }
+): Effect.fn.Return<Furnished, Worktree.WorktreeError, FileSystem.FileSystem> {
+  const count = worktreeConfigOf(of.config)?.ports
+  if (count === undefined) of.ports.release(portsOf(of))
+  const ports = count === undefined ? undefined : isLive ? before : yield* portsFor(of, count, before)
+  const tree = treeOf(of, cwd, ports)
+  if (tree === undefined) return { mounts: [] }
+  const mounts = yield* TreeSetup.caches(tree)
+  if (!isLive) yield* TreeSetup.setUp(tree, mounts)
+  return { ports, mounts }
+})
 
 /** Copies the commits in the agent's own worktree to the user's repository. */
 export const handOver = (of: WorkingFolder): Effect.Effect<void, never, FileSystem.FileSystem> => {
@@ -121,6 +201,20 @@ export const diff = Effect.fnUntraced(
   })
 )
 
+/** Prepares the removal of a worktree without work. Returns why its tear-down failed; undefined if it did not. */
+const cleared = Effect.fnUntraced(function* (of: WorkingFolder, spec: Worktree.WorktreeSpec) {
+  const files = yield* FileSystem.FileSystem
+  if (!(yield* files.exists(spec.folder))) return undefined
+  const { cwd } = yield* Worktree.prepare(spec)
+  const tree = treeOf(of, cwd, of.ports.of(portsOf(of)))!
+  yield* TreeSetup.unlink(tree)
+  if ((yield* Worktree.keptFor(spec)) !== undefined) return undefined
+  const why = yield* TreeSetup.tearDown(tree, yield* TreeSetup.caches(tree))
+  yield* TreeSetup.unlink(tree)
+  yield* TreeSetup.forget(tree)
+  return why
+})
+
 /** Removes the worktree of a deleted agent if no work is lost, and logs the result. */
 export const clear = Effect.fnUntraced(function* (
   of: WorkingFolder,
@@ -129,6 +223,8 @@ export const clear = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, StorageError, FileSystem.FileSystem> {
   const spec = specOf(of)
   if (spec === undefined) return
+  of.ports.release(portsOf(of))
+  const teardown = yield* Effect.orElseSucceed(cleared(of, spec), () => undefined)
   const removal = yield* Effect.catch(Worktree.remove(spec), ({ message, reason }) =>
     Effect.succeed({ _tag: "Kept", reason, detail: message } as const)
   )
@@ -141,6 +237,7 @@ export const clear = Effect.fnUntraced(function* (
         trigger: "dismiss",
         payload: {
           path: spec.folder,
+          ...(teardown === undefined ? {} : { teardown }),
           ...(removal._tag === "Kept" ? { reason: removal.reason, detail: removal.detail } : {})
         }
       }

@@ -33,6 +33,7 @@ export class WorktreeError extends Schema.TaggedError<WorktreeError>()("Worktree
     "FolderDenied",
     "Locked",
     "Submodules",
+    "SetupFailed",
     "GitFailed"
   ]),
   message: Schema.String,
@@ -175,7 +176,8 @@ const beginningOf = Effect.fnUntraced(function* (store: GitStore.GitStore, spec:
   return left
 })
 
-const told = ({ agent, tell }: WorktreeSpec, text: string, needs: boolean) =>
+/** Reports an unexpected state to the user, and in the daemon's own log. */
+export const told = ({ agent, tell }: WorktreeSpec, text: string, needs: boolean) =>
   Effect.andThen(Effect.logWarning(`${agent}: ${text}`), tell?.(text, needs) ?? Effect.void)
 
 /** Names of the lock files with which git excludes other git processes while it writes. */
@@ -322,6 +324,13 @@ export const handOver = Effect.fn("Worktree.handOver")(function* (spec: Worktree
   // a failed run is repeated in the same folder, where it may have left locks: these must be removed first
   if ((yield* wholeOf(store, spec, folder)) !== undefined) yield* unlock(spec, folder)
   yield* gives(store, spec, folder)
+})
+
+/** Names of files that git tracks and that differ from the last commit. */
+export const changed = Effect.fn("Worktree.changed")(function* (spec: WorktreeSpec) {
+  const store = yield* storeOf(spec)
+  const folder = yield* realFolder(spec.folder)
+  return (yield* explained(GitStore.changes(store, folder, "no"))).map((line) => line.slice(3))
 })
 
 export type Removal =

@@ -20,6 +20,8 @@ import { QUEUED } from "../../agents/run/AgentView.ts"
 import { AgentsEnvironment } from "../AgentsEnvironment.ts"
 import { sizeInWords } from "../../runs/FileDescription.ts"
 import { MAX_MESSAGE } from "../../runs/AttachedFile.ts"
+import { TreePorts } from "../../agents/workplace/TreePorts.ts"
+import type { Runner } from "../../runs/ConfinedCommand.ts"
 import * as MessageFiles from "../../agents/prompt/MessageFiles.ts"
 import * as RetainedFiles from "./RetainedFiles.ts"
 import * as WaitingInputs from "../../agents/run/WaitingInputs.ts"
@@ -349,6 +351,8 @@ export interface Options {
   readonly worktrees: string
   /** The folder of the daemon's own git repositories. */
   readonly stores: string
+  /** Runs the commands that set up worktrees. */
+  readonly commands: Runner
   /** The folder of the stored inputs of calls that wait for the user. */
   readonly waiting: string
   /** The folder of files that are attached to messages. */
@@ -379,6 +383,17 @@ const weighing = (projects: Projects) =>
     Stream.runForEach(changes, () =>
       Effect.forEach(projects.found, ({ agentScope }) => agentScope.weigh, { discard: true })
     )
+  )
+
+const environment = (options: Options) =>
+  Layer.effect(
+    AgentsEnvironment,
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const waiting = yield* WaitingInputs.make(options.waiting)
+      const files = yield* MessageFiles.make(options.files)
+      return { ...options, ports: new TreePorts(), recoveredTo: yield* log.head, waiting, files }
+    })
   )
 
 /** Returns at once. The agents of the log are restored in the background; `ready` completes when they are. */
@@ -439,18 +454,4 @@ export const layer = (options: Options) =>
         Context.add(Conversations, conversations)
       )
     })
-  ).pipe(
-    Layer.provide(
-      Layer.effect(
-        AgentsEnvironment,
-        Effect.gen(function* () {
-          const log = yield* EventLog
-          const { configs, mcp, stores, worktrees } = options
-          const waiting = yield* WaitingInputs.make(options.waiting)
-          const files = yield* MessageFiles.make(options.files)
-          return { worktrees, stores, configs, recoveredTo: yield* log.head, waiting, files, mcp }
-        })
-      )
-    ),
-    Layer.provide(busLayer)
-  )
+  ).pipe(Layer.provide(environment(options)), Layer.provide(busLayer))

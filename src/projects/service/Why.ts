@@ -116,6 +116,12 @@ const startedBy = (rune: Rune): string | undefined => {
   return known?.kind === "worker.started" ? known.payload.by : undefined
 }
 
+const portsIn = (ports: WorkerMachine.PortBlock | undefined): string => {
+  if (ports === undefined) return ""
+  const { count, first } = ports
+  return count === 1 ? ` with the port ${first}` : ` with the ports ${first} to ${first + count - 1}`
+}
+
 /**
  * The sentence for a rune; undefined for a transition without information. `known`: names of the runs that have started
  * before, to which the rune's run is added.
@@ -125,8 +131,10 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean, known: Set<string
   switch (event?._tag) {
     case "WorktreeReady":
       return rune.from === "Initializing" || last
-        ? `works in ${event.cwd}${event.branch === undefined ? "" : ` on branch ${event.branch}`}`
+        ? `works in ${event.cwd}${event.branch === undefined ? "" : ` on branch ${event.branch}`}${portsIn(event.ports)}`
         : undefined
+    case "PortsGiven":
+      return `continues${portsIn(event.ports)}`
     case "PromptReady": {
       const { because, index } = event.fallback ?? {}
       if (because !== undefined)

@@ -42,6 +42,10 @@ export interface Needs {
   readonly network?: boolean
   /** Further folders that the command can read. They must not include a folder that an agent named. */
   readonly shared?: ReadonlyArray<string>
+  /** Further files and folders, each with its path inside the sandbox. They must not be ones that an agent named. */
+  readonly mounts?: ReadonlyArray<{ readonly source: string; readonly target: string; readonly writable: boolean }>
+  /** A home folder that is kept; by default the home is empty and deleted afterwards. */
+  readonly home?: string | undefined
 }
 
 /** Creates a function that confines commands to a folder; undefined if this machine has no sandbox. */

@@ -84,12 +84,13 @@ const configOf = (config: Config.ModelBackend, [program, ...args]: Argv): Config
 
 const encode = Schema.encodeEffect(Schema.fromJsonString(ModelSettings))
 
-const settingsOf = (config: Config.ModelBackend, host: Host, { agent, env, toolTimeout }: RunSpec) => {
+const settingsOf = (config: Config.ModelBackend, host: Host, { agent, env, mounts, toolTimeout }: RunSpec) => {
   const { hidden = [], sessions, store } = host
   const settings: typeof ModelSettings.Type = {
     config: { ...config, mcp: serversOf(config, host) },
     agent,
     env,
+    ...(mounts === undefined ? {} : { mounts }),
     store,
     hidden,
     ...(toolTimeout === undefined ? {} : { toolTimeout: Duration.toMillis(toolTimeout) }),

@@ -17,6 +17,10 @@ export const ModelSettings = Schema.Struct({
   toolTimeout: Schema.optionalKey(Schema.Finite),
   /** Variables that agentd sets for the run's programs. */
   env: Schema.Record(Schema.String, Schema.String),
+  /** Folders that commands in the sandbox see at another place. */
+  mounts: Schema.optionalKey(
+    Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String, writable: Schema.Boolean }))
+  ),
   store: Schema.String,
   /** Paths that no tool may see. */
   hidden: Schema.Array(Schema.String),

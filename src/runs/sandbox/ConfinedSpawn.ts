@@ -451,7 +451,8 @@ const rulesOf = (quarters: Quarters, program: string, part: boolean): Rules => {
       ...own.filter((source) => !within(workspace, source) && !within(home, source)).map(same),
       ...(spec.socket === undefined ? [] : [same(spec.socket.folder)]),
       ...(exit === undefined ? [] : [{ source: exit.sockets, target: SOCKETS }]),
-      ...sharedOf(quarters, part)
+      ...sharedOf(quarters, part),
+      ...(spec.mounts ?? [])
     ]
   }
 }
@@ -570,7 +571,8 @@ export const make = Effect.fnUntraced(function* (
   const home = yield* planned.home === undefined
     ? passingFolder(path.join(os.tmpdir(), `agentd-home-${short(spec.runId)}`))
     : folder(planned.home)
-  yield* sweeping(options, [workspace, home])
+  const kept = (spec.mounts ?? []).flatMap(({ source, writable }) => (writable ? [source] : []))
+  yield* sweeping(options, [workspace, home, ...kept])
   const exit = typeof way === "string" ? undefined : yield* exitOf(way, options, false)
   const env = environmentOf(options, home, exit)
   const outlives = options.keeps === true && (yield* (yield* Keeper).isThere)

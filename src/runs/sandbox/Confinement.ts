@@ -34,8 +34,10 @@ export interface Rules {
    * path, which is deleted afterwards.
    */
   readonly home?: string | undefined
-  /** Further files and folders that the command can read, each with its path inside the sandbox. */
-  readonly shared?: ReadonlyArray<{ readonly source: string; readonly target: string }> | undefined
+  /** Further files and folders, each with its path inside the sandbox. The command can only read them by default. */
+  readonly shared?:
+    | ReadonlyArray<{ readonly source: string; readonly target: string; readonly writable?: boolean }>
+    | undefined
   /** True if the command continues after its parent has ended. */
   readonly outlives?: boolean
 }
@@ -252,7 +254,7 @@ export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
     ...(rules.home === undefined ? [] : [put("writable", rules.home)]),
     ...gitOf(git),
     ...guarded.filter((file) => lstat(file) !== undefined).map((file) => put("readOnly", file)),
-    ...shared.map(({ source, target }) => put("readOnly", source, target))
+    ...shared.map(({ source, target, writable }) => put(writable === true ? "writable" : "readOnly", source, target))
   ]
   const shown = [...open, ...parts].flatMap((mount) => ("source" in mount ? [mount.source] : []))
   const others = hidden.filter(

@@ -98,6 +98,7 @@ export class AgentPlace {
       config: () => config,
       rules: () => [],
       backend: () => Effect.succeed(backend),
+      furnish: () => Effect.succeed({ mounts: [] }),
       place: Effect.succeed({ cwd: "/web", branch: undefined }),
       recoveredTo,
       // what is kept beside the state would make one state two

@@ -41,6 +41,7 @@ const open = Effect.fnUntraced(function* (world: AgentsWorld.World) {
   const fleetLayer = AgentCommands.layer({
     worktrees: `${world.folder}/worktrees`,
     stores: `${world.folder}/store`,
+    commands: { environment: {}, run: () => Effect.undefined },
     waiting: `${world.folder}/waiting`,
     files: `${world.folder}/files`,
     configs: `${world.folder}/configs`,

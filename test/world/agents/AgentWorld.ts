@@ -21,6 +21,7 @@ import type { TurnScript } from "../../../src/runs/ScriptedTurns.ts"
 import type { Backend } from "../../../src/runs/Backend.ts"
 import { AgentConfig } from "../../../src/config/AgentConfig.ts"
 import type { AgentReport } from "../../../src/domain/AgentPort.ts"
+import type { PortBlock } from "../../../src/agents/machines/WorkerMachine.ts"
 import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import { Redact } from "../../../src/core/event-log/Redact.ts"
@@ -51,6 +52,7 @@ export class AgentWorld {
   files = MessageFiles.memory()
   /** The rules in the configs that are in force. */
   rules: ReadonlyArray<Rule> = []
+  ports: PortBlock | undefined = undefined
   place: AgentEnvironment["Service"]["place"] = Effect.succeed({ cwd: "/tmp", branch: undefined })
   private live: AgentScope | undefined = undefined
   private scope: Scope.Closeable | undefined = undefined
@@ -111,6 +113,7 @@ export class AgentWorld {
       config: () => this.config,
       rules: () => [...this.ownRules, ...this.rules],
       backend: () => Effect.sync(() => this.puppet ?? this.backend),
+      furnish: () => Effect.sync(() => ({ mounts: [], ports: this.ports })),
       place: Effect.suspend(() => this.place),
       recoveredTo: yield* this.log.head,
       waiting: this.waiting,

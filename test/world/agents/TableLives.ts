@@ -260,6 +260,15 @@ export const lives: ReadonlyArray<Life> = [
     })
   },
   {
+    name: "with ports that another program takes before its run",
+    lives: Effect.fnUntraced(function* (one) {
+      one.world.ports = { first: 20_000, count: 2 }
+      yield* one.send()
+      yield* one.working(0)
+      yield* one.say(0, success)
+    })
+  },
+  {
     name: "between two runs: without the place that it had",
     lives: Effect.fnUntraced(function* (one) {
       const { world } = one

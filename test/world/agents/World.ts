@@ -77,6 +77,7 @@ export class World {
     const layer = AgentCommands.layer({
       worktrees: join(this.folder, "worktrees"),
       stores: join(this.folder, "store"),
+      commands: { environment: {}, run: () => Effect.undefined },
       waiting: join(this.folder, "waiting"),
       files: join(this.folder, "files"),
       configs: join(this.folder, "configs"),

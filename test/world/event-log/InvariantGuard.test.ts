@@ -374,6 +374,7 @@ describe("no machine that follows its own table is refused", () => {
     const outcomes: ReadonlyArray<object> = [{ _tag: "Success" }, { _tag: "Timeout" }, { _tag: "Error", detail: "x" }]
     const make = sample<WorkerMachine.Event>({
       WorktreeReady: { cwd: "/w" },
+      PortsGiven: { ports: { first: 20_000, count: 1 } },
       PromptReady: { prompt: "", messageIds: [], at: 0 },
       SessionStarted: { seq: 1 },
       SessionExited: {},
