@@ -262,10 +262,12 @@ export const lives: ReadonlyArray<Life> = [
   {
     name: "with ports that another program takes before its run",
     lives: Effect.fnUntraced(function* (one) {
-      one.world.ports = { first: 20_000, count: 2 }
       yield* one.send()
       yield* one.working(0)
-      yield* one.say(0, success)
+      one.world.ports = { first: 20_000, count: 2 }
+      yield* one.say(0, error)
+      yield* one.working(1)
+      yield* one.say(1, success)
     })
   },
   {
