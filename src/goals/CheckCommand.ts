@@ -57,7 +57,10 @@ const run: Run = Effect.fnUntraced(function* ({ command, environment, manner, ..
     runId: yield* Ids.runId,
     env: environmentOf(environment, manner),
     whose: "of the project's goals",
-    remedy: 'set goals.sandbox to "preferred"'
+    requires: {
+      who: "the project requires a sandbox for its checks",
+      remedy: 'set goals.sandbox to "preferred"'
+    }
   })
 })
 

@@ -31,10 +31,10 @@ export interface ConfinedCommand {
   readonly sandbox: "off" | "preferred" | "required"
   readonly network: boolean
   readonly limits: LimitsConfig
-  /** Whose limits they are and whose sandbox it is, for messages: "of the agent". */
+  /** The owner of the limits, for messages: "of the agent". */
   readonly whose: string
-  /** What to change in agentd.jsonc if no sandbox works. */
-  readonly remedy: string
+  /** The owner of a required sandbox, and the change of agentd.jsonc that helps if none works. */
+  readonly requires: { readonly who: string; readonly remedy: string }
   /** Additional files and folders that a confined command can read. */
   readonly shared: ReadonlyArray<string>
   readonly mounts?: ReadonlyArray<TreeMount>
@@ -67,8 +67,8 @@ const GRACE = Duration.seconds(5)
 const MAX_COMMAND = 200
 
 /**
- * What a command leaves running is ended with it, before anybody else can look. So the shell itself lists the processes
- * that are left: those with the run's mark that are younger than itself.
+ * Processes that a command leaves running are ended with it, before anybody else can look. So the shell itself lists
+ * them: those with the run's mark that are younger than itself.
  */
 const LEFT = "agentd: left running: "
 const LISTING = `sh -c "$1"; code=$?
@@ -106,6 +106,13 @@ const parted = (printed: string) => {
   }
 }
 
+const unheld = ({ requires: { remedy, who } }: ConfinedCommand) =>
+  new BackendError({
+    message: `${who}, and none works on this machine`,
+    remedy: `install bubblewrap (see: agentd doctor), or ${remedy}`,
+    fatal: false
+  })
+
 /** Runs a command. Returns undefined if the command exceeded its timeout and was killed. */
 export const run = Effect.fnUntraced(function* (
   of: ConfinedCommand
@@ -114,12 +121,7 @@ export const run = Effect.fnUntraced(function* (
   // the sandbox covers the whole checkout, as a command may use files outside its folder
   const top = (yield* Repository.find(cwd))?.top ?? cwd
   const confine = of.sandbox === "off" ? undefined : yield* (yield* Confine)(top, { network, shared, mounts, home })
-  if (confine === undefined && of.sandbox === "required")
-    return yield* new BackendError({
-      message: `a sandbox is required ${of.whose}, and none works on this machine`,
-      remedy: `install bubblewrap (see: agentd doctor), or ${of.remedy}`,
-      fatal: false
-    })
+  if (confine === undefined && of.sandbox === "required") return yield* unheld(of)
   const line: Argv = of.listsLeft ? ["sh", "-c", LISTING, "sh", of.line] : ["sh", "-c", of.line]
   const held: Pick<RunProcess.RunProcessSpec, "argv" | "handed"> =
     confine === undefined

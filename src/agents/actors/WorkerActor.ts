@@ -382,7 +382,7 @@ export const make = Effect.gen(function* () {
     )
 
   /**
-   * What the run gets of its worktree. The config may have changed since the worktree was prepared, and a program may
+   * Prepares the worktree for the run. The config may have changed since the worktree was prepared, and a program may
    * listen on the agent's ports. Undefined if the agent had to be stopped.
    */
   const furnished = (self: Handle, { cwd, ports }: WorkerMachine.Data, isLive: boolean) =>

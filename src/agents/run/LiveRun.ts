@@ -82,7 +82,7 @@ export class LiveRun {
   retries: { readonly since: number; readonly text: string } | undefined = undefined
   /** The model of the newest request, as the run names it, and how much of its context window is used. */
   meter: Pick<UsageMeter, "newest"> = UNASKED
-  /** What is being done in the agent's worktree before its run, and since when, ms since the epoch. */
+  /** The preparation that is being done in the agent's worktree before its run, and since when, ms since the epoch. */
   preparing: { readonly text: string; readonly since: number } | undefined = undefined
   /** Names of the run's current problems, for example a server that is down. */
   readonly lacks = new Set<string>()

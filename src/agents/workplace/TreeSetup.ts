@@ -68,7 +68,7 @@ const idOf = Effect.fnUntraced(function* ({ spec }: Tree) {
   return `${Option.getOrElse(info.ino, () => 0)}:${Option.getOrUndefined(info.birthtime)?.getTime() ?? 0}`
 })
 
-/** What was done in this tree before. */
+/** Reads which steps were done in this tree before. */
 export const stampOf = Effect.fnUntraced(function* (
   tree: Tree
 ): Effect.fn.Return<Stamp, Worktree.WorktreeError, FileSystem.FileSystem> {
@@ -211,8 +211,8 @@ const commandOf = Effect.fnUntraced(function* (tree: Tree, line: string) {
   const text = tree.trusted.get(script)
   if (text === undefined)
     return yield* failed(
-      `${script} is not a file of the project in ${tree.spec.repository}`,
-      "create it there, or correct worktree.setup and worktree.teardown in agentd.jsonc"
+      `${script} is not a script of the project that you trusted`,
+      `create it in ${tree.spec.repository} and trust it, or correct worktree.setup and worktree.teardown in agentd.jsonc`
     )
   const own = path.join(tree.cwd, script)
   const isPlain = (yield* linkIn(tree.cwd, script)) === undefined
@@ -270,7 +270,7 @@ const perform = Effect.fnUntraced(function* (
       timeout,
       limits: config.limits,
       whose: "of the agent",
-      remedy: 'set "sandbox" of its backend to "on"',
+      requires: { who: "its backend requires a sandbox", remedy: 'set "sandbox" of its backend to "on"' },
       mounts,
       ...(home === undefined ? {} : { home })
     })

@@ -114,7 +114,7 @@ const treeOf = (of: WorkingFolder, cwd: string, ports: PortBlock | undefined): T
 
 export interface Furnished {
   readonly ports?: PortBlock | undefined
-  /** What the agent's confined runs see in the worktree. */
+  /** Mounts in the worktree that the agent's confined runs see. */
   readonly mounts: ReadonlyArray<TreeMount>
 }
 
