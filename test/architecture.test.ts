@@ -650,7 +650,6 @@ describe("the project", () => {
       "src/app/DaemonInfo.ts": "the daemon's own control group",
       "src/app/Platform.ts": "the port of the whole daemon",
       "src/runs/ListeningPorts.ts": "which ports programs listen on",
-      "src/runs/ConfinedCommand.ts": "a shell that looks for its own processes",
       "src/runs/process/PeerProcess.ts": "who is at the other end of a socket",
       "src/runs/process/ProcessTable.ts": "the table of processes",
       "src/runs/process/ProcessUse.ts": "what processes use",
