@@ -45,7 +45,7 @@ const MOVERS: ReadonlySet<string> = new Set(
 )
 /** Text without quotes that may move a shell, where the line is not understood; and where it is. */
 const MAY_MOVE = /cd|chdir|pushd|popd|eval|source|alias|trap|builtin|function|\(\s*\)|(?:^|[\s;&|(])\.\s/i
-const MOVES = /cdpath|\b(?:home|oldpwd|pwd)\b=/i
+const MOVES = /cdpath|prompt_command|bash_env|\b(?:home|oldpwd|pwd)\b=/i
 
 /** A word as a shell would accept it. */
 export const quoted = (text: string): string =>
@@ -175,8 +175,10 @@ class PartsReader {
     if (program === undefined) return
     if (program.value === undefined || MOVERS.has(program.value)) this.folders = undefined
     if (program.value !== "cd" || this.folders === undefined) return
-    const [to] = words[0]?.value === "--" ? words.slice(1) : words
-    const path = to === undefined || to.globs || to.value?.startsWith("-") === true ? undefined : to.value
+    const [to, other] = words[0]?.value === "--" ? words.slice(1) : words
+    // zsh takes a second word for what replaces the first in the folder's name
+    const path =
+      to === undefined || other !== undefined || to.globs || to.value?.startsWith("-") === true ? undefined : to.value
     const below = path === undefined || this.root === undefined ? undefined : `${path}/`.split(`${this.root}/`)
     if (path === undefined) this.folders = undefined
     else if (below?.[0] !== "") this.folders = reached(this.folders, ["", path])

@@ -4,6 +4,7 @@ import { movedBy, subjectOf } from "../../src/agents/run/CallSubject.ts"
 import { decide } from "../../src/approvals/Decision.ts"
 import type { Folders } from "../../src/approvals/Reading.ts"
 import { RULES, type Sequence, SEQUENCES } from "./approvals/EleventhRound.ts"
+import { SEQUENCES as TWELFTH } from "./approvals/TwelfthRound.ts"
 
 const ROOT = "/repo"
 const bash = (command: string) => ({ tool: "Bash", arguments: { command }, readOnly: false })
@@ -24,6 +25,8 @@ const wrong = (sequences: ReadonlyArray<Sequence>) =>
 describe("a shell that keeps its folder", () => {
   it("eleventh round: no call runs that is another one where the shell may stand", () =>
     assert.deepStrictEqual(wrong(SEQUENCES), []))
+
+  it("twelfth round: nor one in another spelling", () => assert.deepStrictEqual(wrong(TWELFTH), []))
 
   it("a call in a folder that is not denied runs, also behind a call that names the folder in full", () => {
     assert.strictEqual(verdictOf(["cd src"], "cat a.ts"), "run")
