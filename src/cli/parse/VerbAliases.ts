@@ -122,10 +122,13 @@ export const AFTER: { readonly [words: string]: string } = {
   "restart --force": "restart AGENT",
   "restart -f": "restart AGENT",
   "restart --all": "restart '*/*'",
-  "schedule add": "at TIME send AGENT TEXT; for repeated times, add it under schedules in agentd.jsonc",
-  "schedule create": "at TIME send AGENT TEXT; for repeated times, add it under schedules in agentd.jsonc",
+  "schedule add":
+    "For one time: agentd at TIME send AGENT TEXT. For repeated times, add it under schedules in agentd.jsonc",
+  "schedule create":
+    "For one time: agentd at TIME send AGENT TEXT. For repeated times, add it under schedules in agentd.jsonc",
   "schedule edit": "Change it under schedules in agentd.jsonc. List all: agentd schedule ls",
-  "schedule new": "at TIME send AGENT TEXT; for repeated times, add it under schedules in agentd.jsonc",
+  "schedule new":
+    "For one time: agentd at TIME send AGENT TEXT. For repeated times, add it under schedules in agentd.jsonc",
   "send --message": 'send AGENT "TEXT"',
   "send -m": 'send AGENT "TEXT"',
   "service disable": "service uninstall",
@@ -206,7 +209,7 @@ const FLAGS: ReadonlyArray<ReadonlyArray<string>> = [
 ]
 
 /** The words that stand for an argument in the remedies, and those that stand for the value of a flag. */
-const ARGUMENT = /\b(?:AGENT|CALL|CHANNEL|FILE|GOAL|PROJECT|SCHEDULE|SERVER)\b/g
+const ARGUMENT = /\b(?:AGENT|CALL|CHANNEL|FILE|GOAL|PROJECT|SCHEDULE|SERVER)\b(?!\.)/g
 const VALUE = /\b(?:MODEL|RUN|STATUS)\b/g
 
 /** Fills the command of a remedy with the words that the user typed, as far as there are any. */
@@ -219,9 +222,8 @@ const filled = (text: string, words: ReadonlyArray<string>): string => {
 }
 
 const remedy = (found: string | undefined, words: ReadonlyArray<string>): string | undefined => {
-  if (found === undefined) return undefined
+  if (found === undefined || /^[A-Z]/.test(found)) return found
   const text = filled(found, words)
-  if (/^[A-Z]/.test(text)) return text
   return text.startsWith("agentd") ? `Use ${text}.` : `Use: agentd ${text}`
 }
 
