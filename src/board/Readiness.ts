@@ -13,8 +13,7 @@ import { APIS, type BackendConfig, KEY_ENV, retired } from "../config/BackendCon
 import * as Fallback from "../config/Fallback.ts"
 import { readSecret } from "../config/OwnFile.ts"
 import type { Check } from "./DaemonMessages.ts"
-
-type Environment = { readonly [name: string]: string | undefined }
+import { type Environment, KNOWN, loginOf } from "./Logins.ts"
 
 export interface Place {
   readonly root: string
@@ -23,6 +22,8 @@ export interface Place {
   /** The environment's owner, for messages: "the daemon's". */
   readonly whose: string
 }
+
+type ToolBackend = Exclude<BackendConfig, { readonly type: "model" }>
 
 /** The program that a backend starts. If the agent starts further programs, it must find them itself. */
 const programOf = (backend: BackendConfig): { readonly program: string; readonly setting: string } | undefined => {
@@ -54,6 +55,8 @@ export const located = Effect.fnUntraced(function* (program: string, cwd: string
 
 interface Finding {
   readonly ok: boolean
+  /** True if the agent may work nevertheless: the finding is a warning. */
+  readonly doubt?: true
   readonly name: string
   readonly detail: string
   readonly remedy: string
@@ -74,6 +77,24 @@ const programs = Effect.fnUntraced(function* (backend: BackendConfig, { environm
     name: `program ${NodePath.basename(program)}`,
     detail: found ?? where,
     remedy: `Install it, or correct ${setting} in agentd.jsonc or the PATH where the daemon is started, then: agentd restart`
+  }
+  return [finding, ...(found === undefined ? [] : yield* logins(backend, program, { environment, root, whose }))]
+})
+
+/** The login of a known program, for which agentd has no key. The program can have one that agentd does not know of. */
+const logins = Effect.fnUntraced(function* (backend: ToolBackend, program: string, { environment, whose }: Place) {
+  const name = NodePath.basename(program)
+  const known = KNOWN.find(({ programs }) => programs.includes(name))
+  const { provider } = backend
+  if (known === undefined || keyOf(backend) !== undefined || provider?.baseUrl !== undefined) return []
+  const { login } = yield* loginOf(known, (name) => backend.env[name] ?? environment[name])
+  const finding: Finding = {
+    ok: login !== null,
+    doubt: true,
+    name: `login ${name}`,
+    detail:
+      login ?? `probably not logged in: no login file, and in ${whose} environment none of ${known.keys.join(", ")}`,
+    remedy: `Log in (${known.logIn}). Or set the key where the daemon is started, then: agentd restart`
   }
   return [finding]
 })
@@ -195,7 +216,7 @@ export const checks = Effect.fnUntraced(function* (
     config: { backend },
     label: name
   } of all) {
-    const own = [...(yield* programs(backend, place)), ...(yield* keys(backend, place))]
+    const own: ReadonlyArray<Finding> = [...(yield* programs(backend, place)), ...(yield* keys(backend, place))]
     for (const finding of own) {
       const key = `${finding.name} ${finding.detail}`
       const known = found.get(key) ?? { finding, agents: [] }
@@ -206,11 +227,11 @@ export const checks = Effect.fnUntraced(function* (
   const unasked = all.flatMap(({ config }) => leave(config))
   return [
     ...unasked.filter(({ detail }, at) => unasked.findIndex((one) => one.detail === detail) === at),
-    ...[...found.values()].map(({ agents, finding: { detail, name, ok, remedy } }): Check => {
+    ...[...found.values()].map(({ agents, finding: { detail, doubt, name, ok, remedy } }): Check => {
       const more = agents.length > MAX_NAMED ? ` and ${agents.length - MAX_NAMED} more` : ""
       return {
         name,
-        level: ok ? "ok" : "fail",
+        level: ok ? "ok" : doubt ? "warn" : "fail",
         detail: `${detail} (${agents.slice(0, MAX_NAMED).join(", ")}${more})`,
         remedy: ok ? null : remedy
       }

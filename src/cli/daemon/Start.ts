@@ -104,6 +104,16 @@ const twinOf = Effect.fnUntraced(function* ({ config, conversation, name }: Proj
   ]
 })
 
+/** Programs, keys and logins that the daemon finds missing. Empty if it does not answer soon. */
+const missing = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const found = yield* call(paths.socket, (client) => client.Doctor()).pipe(
+    Effect.timeoutOrElse({ duration: "3 seconds", orElse: () => Effect.succeed([]) }),
+    Effect.orElseSucceed(() => [])
+  )
+  return found.filter(({ level, name }) => level !== "ok" && /^(program|key|login) /.test(name))
+})
+
 /**
  * Starts the daemon and the project of this folder; also used by `agentd restart`. `since`: a daemon that has started
  * after this time (in ms since the epoch) counts as started by this command.
@@ -121,7 +131,10 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
     ...DoctorChecks.reaped(pid).map(({ detail, remedy }) => `Warning: ${detail}. ${remedy}`),
     ...(status.daemon.zone?.doubt == null ? [] : [`${status.daemon.zone.doubt}.`]),
     ...(project === null ? [yield* unregistered] : over ? [] : [...projectLines(project), ...(yield* twinOf(project))]),
-    ...warned.flatMap(({ detail }) => plainLines(`Warning: ${detail}`))
+    ...warned.flatMap(({ detail }) => plainLines(`Warning: ${detail}`)),
+    ...(project === null ? [] : yield* missing).flatMap(({ detail, name, remedy }) =>
+      plainLines(`Warning: ${name}: ${detail}. ${remedy}`)
+    )
   ]
   const { ownConfig } = status.daemon
   if (ownConfig !== undefined) {

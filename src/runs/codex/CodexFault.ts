@@ -15,7 +15,7 @@ const LIMIT_UNKNOWN = 60_000
 
 const REMEDIES: Fault.Remedies = {
   billing: "pay for the account that Codex uses, then start the agent",
-  auth: "log in with `codex login` as the daemon's user, or renew the key in its environment: its agents then continue by themselves",
+  auth: "log in with `codex login` as the daemon's user, after which its agents continue by themselves. Or set a new key in your environment, then: agentd restart",
   model: "correct model in the agent's backend, then start the agent"
 }
 

@@ -159,7 +159,11 @@ export const outcomeOf = (status: ExitStatus, said: string, exitCodes: CommandCo
   const meaning = exitCodes[String(status.code)]
   if (meaning === undefined) return { _tag: "Error", detail }
   return meaning === "auth"
-    ? { _tag: "Fatal", detail, remedy: "log in again, or renew the key that the program uses; then start the agent" }
+    ? {
+        _tag: "Fatal",
+        detail,
+        remedy: "log in again, then start the agent. Or set a new key in your environment, then: agentd restart"
+      }
     : { _tag: "Uncounted", reason: meaning }
 }
 

@@ -23,6 +23,8 @@ export class Home {
   constructor() {
     this.program("agentd", `exec '${process.execPath}' '${QUICK}' "$@"`)
     this.program("claude", `exec '${process.execPath}' '${join(import.meta.dirname, "claude.mjs")}' "$@"`)
+    // as after /login
+    this.write(".claude/.credentials.json", "{}")
     this.write(
       ".gitconfig",
       "[user]\nname = Ada\nemail = ada@example.org\n[core]\nexcludesFile = ~/.gitignore\n[init]\ndefaultBranch = main\n[advice]\ndetachedHead = false\n"

@@ -62,6 +62,31 @@ it.live("programs are looked for where the agent would be started, each once", (
   )
 )
 
+it.live("a known program's login is looked for, as init looks, and is a doubt where there is none", () =>
+  withFiles(
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const home = yield* fs.makeTempDirectoryScoped()
+      yield* fs.writeFileString(join(home, "claude"), PROGRAM, { mode: 0o755 })
+      yield* fs.makeDirectory(join(home, "settings"))
+      yield* fs.writeFileString(join(home, "settings", ".credentials.json"), "{}")
+      const logins = (environment: { readonly [name: string]: string }, backend: object = {}) =>
+        Effect.map(found({ a: { type: "claude", ...backend } }, { HOME: home, PATH: home, ...environment }), (lines) =>
+          lines.filter((line) => line.includes("login")).map((line) => line.replaceAll(home, "~"))
+        )
+      const none = yield* logins({})
+      assert.match(none.join(), /^warn login claude: probably not logged in.* ANTHROPIC_API_KEY, .* \(a\)$/)
+      assert.deepStrictEqual(yield* logins({ ANTHROPIC_API_KEY: "k" }), ["ok login claude: ANTHROPIC_API_KEY (a)"])
+      assert.deepStrictEqual(yield* logins({}, { env: { ANTHROPIC_AUTH_TOKEN: "k" } }), [
+        "ok login claude: ANTHROPIC_AUTH_TOKEN (a)"
+      ])
+      assert.deepStrictEqual(yield* logins({ CLAUDE_CONFIG_DIR: join(home, "settings") }), [
+        "ok login claude: ~/settings/.credentials.json (a)"
+      ])
+    })
+  )
+)
+
 it.live("an agent that asks nobody by itself is named, unless it has full access", () =>
   withFiles(
     Effect.gen(function* () {
