@@ -6,6 +6,7 @@
  * ended, so that the next run uses the choice.
  */
 import { Effect } from "effect"
+import { didYouMean } from "../../config/DidYouMean.ts"
 import { type Caller, CommandRefused, type OffersInfo } from "../../domain/Messages.ts"
 import { type AgentScope, refuse } from "./AgentScope.ts"
 import * as ModelChoice from "./ModelChoice.ts"
@@ -27,6 +28,15 @@ export const offered = (agentScope: AgentScope): OffersInfo => {
     commands,
     known: run !== undefined ? "live" : Object.keys(offers).length > 0 ? "before" : "not yet"
   }
+}
+
+/** A note that a chosen model is not one of those that the agent has reported; "" if it is. */
+const unchecked = ({ fullName, live: { offers } }: AgentScope, model: string | null): string => {
+  const known = (offers.models ?? []).map(({ id }) => id)
+  if (model === null || known.includes(model)) return ""
+  const near = didYouMean(model, known)
+  const hint = near === undefined ? `See the known ones: agentd set ${fullName}` : `Did you mean ${near}?`
+  return ` Nobody could check that the model ${model} exists: the agent has not named it. ${hint}`
 }
 
 export const choose = Effect.fnUntraced(function* (
@@ -52,7 +62,8 @@ export const choose = Effect.fnUntraced(function* (
     agentScope.actors.life.ask<{ readonly eventId: number }>({ _tag: "Choose", choice, by }),
     refuse
   )
-  const done = (when: string) => ({ eventId, message: `${fullName}: ${ModelChoice.words(choice)}, ${when}.` })
+  const note = unchecked(agentScope, given.model)
+  const done = (when: string) => ({ eventId, message: `${fullName}: ${ModelChoice.words(choice)}, ${when}.${note}` })
   if (run === undefined) return done("from its next run on")
   if (asked !== undefined) return done("from now on")
   if (live.turnId !== undefined || !live.turns)

@@ -87,6 +87,10 @@ describe("a choice of a person", () => {
       // a turn is under way: it goes on as it began
       const busy = yield* choose(world.tree, { ...NO, model: "large" }, caller)
       assert.match(busy.message, /model large, from its next run on/)
+      assert.match(
+        busy.message,
+        /Nobody could check that the model large exists.* See the known ones: agentd set shop\/builder$/
+      )
       assert.strictEqual(run.ends, 0)
       yield* run.say({ _tag: "TurnCompleted", turnId: run.spec.turnId, output: "done" })
       yield* until(
@@ -163,6 +167,15 @@ describe("a choice of a person", () => {
         offered(world.tree).modes.map(({ id }) => id),
         ["default", "acceptEdits", "plan"]
       )
+      yield* run.say({ _tag: "Offers", models: [{ id: "opus", name: "Opus" }] })
+      yield* until(
+        Effect.sync(() => offered(world.tree).models.length),
+        (count) => count === 1
+      )
+      const right = yield* choose(world.tree, { ...NO, model: "opus" }, caller)
+      assert.match(right.message, /model opus, mode plan, from now on\.$/)
+      const near = yield* choose(world.tree, { ...NO, model: "opuss" }, caller)
+      assert.match(near.message, /from now on\. Nobody could check .* opuss exists: .* Did you mean opus\?$/)
       yield* world.tree.stop(caller)
       const { commands, known } = offered(world.tree)
       assert.deepStrictEqual([known, ...commands.map(({ name }) => name)], ["before", "compact"])
