@@ -16,6 +16,7 @@ import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 import { type AgentId, type Role, ROLES } from "./InitChoices.ts"
 import { isConfinable, textOf, TITLES } from "./InitText.ts"
+import { proposalOf, wordsOf } from "./InitTree.ts"
 import { Entry, Invocation, print } from "../parse/Invocation.ts"
 
 interface Input {
@@ -140,13 +141,19 @@ export const run = Effect.fnUntraced(function* ({ agent, roles: given, yes }: In
   const one = yield* chosen(found, agent, asks)
   const roles = yield* rolesOf(given, asks)
   const inside = yield* Effect.provide(insideOf(one ?? NONE, roles, asks), Sandbox.layer(env))
-  yield* written(path, textOf({ found: one ?? NONE, roles, inside, isRepository: yield* isRepository }))
-  yield* print({ path, agent: one?.id ?? null, roles, found }, () => [
+  const hasTree = roles.includes("builder") && (yield* isRepository)
+  const names = hasTree ? yield* Effect.orElseSucceed(fs.readDirectory("."), () => []) : []
+  // the shell of a model agent has no network, either
+  const tree = proposalOf(names, inside || one?.id === "model")
+  yield* written(path, textOf({ found: one ?? NONE, roles, inside, isRepository: hasTree, tree }))
+  const prepared = wordsOf(tree)
+  yield* print({ path, agent: one?.id ?? null, roles, found, worktree: tree }, () => [
     ...found.map((each) => `Found ${each.id}: ${nameOf(each)}, ${loginOf(each)}.`),
     ...(found.length === 0
       ? ["No agent was found: neither claude, codex, opencode or gemini in the PATH, nor the key of a model."]
       : []),
     `Wrote ${path}: ${roles.join(", ")}, by ${(one ?? NONE).id}. You can edit the file. To check what is missing: agentd doctor`,
+    ...(prepared === undefined ? [] : [prepared]),
     ...(inside
       ? ["What stays in the builder's sandbox runs without your approval. All else waits: agentd approve"]
       : []),

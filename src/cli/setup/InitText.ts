@@ -7,6 +7,7 @@
 import { basename } from "node:path"
 import type { Found } from "./AgentPrograms.ts"
 import type { Role } from "./InitChoices.ts"
+import type { Proposal } from "./InitTree.ts"
 
 export const TITLES: { readonly [role in Role]: string } = {
   builder: "builds and fixes",
@@ -51,6 +52,8 @@ export interface Wanted {
   readonly isRepository: boolean
   /** True if the builder is confined, and what stays in its sandbox runs unasked. */
   readonly inside?: boolean
+  /** Settings of the builder's work tree. */
+  readonly tree?: Proposal
 }
 
 /** True if the agent works in a sandbox without further settings, so that it can run there unasked. */
@@ -69,7 +72,16 @@ const approvals = (inside: boolean): ReadonlyArray<string> =>
         `      "approvals": { "mode": "auto" },`
       ]
 
-const builder = ({ found, inside = false, isRepository }: Wanted): ReadonlyArray<string> => [
+const worktree = (isRepository: boolean, tree: Proposal): ReadonlyArray<string> =>
+  isRepository && Object.keys(tree).length > 0
+    ? [
+        `      // It holds the files in git, and: copies ("copy") and read-only views ("link") of other files of yours, what`,
+        `      // "setup" makes, and "ports": PORT_0, PORT_1 and so on. The agent can read what is copied.`,
+        `      "worktree": ${line(tree)},`
+      ]
+    : [`      "worktree": ${isRepository},`]
+
+const builder = ({ found, inside = false, isRepository, tree = {} }: Wanted): ReadonlyArray<string> => [
   `    // The name of an agent. To send it a message: agentd send builder "…"`,
   `    "builder": {`,
   `      "role": "${TITLES.builder}",`,
@@ -87,7 +99,7 @@ const builder = ({ found, inside = false, isRepository }: Wanted): ReadonlyArray
   `      // "inbox": it runs when it has a message. "loop" (with a "prompt"): it runs again and again.`,
   `      "mode": "inbox",`,
   `      // Its own repository and branch (agentd/NAME), so that agents do not change the same files.`,
-  `      "worktree": ${isRepository},`,
+  ...worktree(isRepository, tree),
   `      // After an error it waits 2 s, 4 s … up to 60 s. After this many errors it stops permanently, and a mail is sent.`,
   `      "maxConsecutiveErrors": 5,`,
   `      "maxTotalErrors": 20`,

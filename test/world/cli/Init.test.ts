@@ -9,6 +9,7 @@ import { find, type Found } from "../../../src/cli/setup/AgentPrograms.ts"
 import { SAMPLE } from "../../../src/cli/setup/Init.ts"
 import { AGENTS, type Role, ROLES } from "../../../src/cli/setup/InitChoices.ts"
 import { backendOf, textOf } from "../../../src/cli/setup/InitText.ts"
+import { proposalOf, wordsOf } from "../../../src/cli/setup/InitTree.ts"
 import { parse } from "../../../src/config/ConfigFile.ts"
 import { isConfined } from "../../../src/agents/actors/Approval.ts"
 import { probe } from "../../../src/runs/sandbox/Sandbox.ts"
@@ -219,4 +220,43 @@ describe("agentd init", () => {
         assert.deepInclude((yield* settings).agents["builder"]!.approvals, { inside: "ask" })
       }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
+})
+
+describe("what it proposes for the work tree", () => {
+  const PROJECTS: ReadonlyArray<readonly [names: ReadonlyArray<string>, online: object, offline: object]> = [
+    [["README.md", "src"], {}, {}],
+    [["package.json", "package-lock.json"], { setup: "npm ci" }, {}],
+    [
+      ["pnpm-lock.yaml", "package-lock.json", "node_modules", ".env.example"],
+      { copy: [".env"], setup: "pnpm install --frozen-lockfile" },
+      { link: ["node_modules"] }
+    ],
+    [["uv.lock", "requirements.txt", ".venv"], { setup: "uv sync --frozen" }, { link: [".venv"] }],
+    [["package-lock.json", "poetry.lock"], { setup: "npm ci && poetry install" }, {}],
+    [["compose.yaml", ".env"], { copy: [".env"], ports: 4 }, { ports: 4 }]
+  ]
+
+  it.effect("by lock files, examples of .env and compose files; offline it installs nothing and copies no .env", () =>
+    Effect.gen(function* () {
+      const found = { id: "claude", program: "/bin/claude", key: null } as const
+      for (const [names, online, offline] of PROJECTS) {
+        assert.deepStrictEqual(proposalOf(names, false), online)
+        assert.deepStrictEqual(proposalOf(names, true), offline)
+        for (const tree of [online, offline]) {
+          const { agents } = yield* parse(textOf({ found, roles: ["builder"], isRepository: true, tree }), PATH)
+          const { worktree } = agents["builder"]!
+          if (Object.keys(tree).length === 0) assert.strictEqual(worktree, true)
+          else assert.deepInclude(worktree, tree)
+        }
+      }
+    })
+  )
+
+  it("says what it proposes, and that the agent can read a copy", () => {
+    assert.strictEqual(wordsOf({}), undefined)
+    assert.match(
+      wordsOf({ copy: [".env"], setup: "npm ci", ports: 4 })!,
+      /copy of \.env, which the agent can read.*npm ci.*PORT_3/
+    )
+  })
 })
