@@ -116,6 +116,8 @@ export const NOT_RUN: { readonly [block: string]: string } = {
   "docs/board.md: agentd ps --watch --bell": "goes on in a terminal; focus needs a pane of tmux",
   "docs/contributing.md: npm ci && npm test": "installs packages, and runs every test",
   "docs/contributing.md: npm run test:unit": "runs for minutes",
+  "docs/contributing.md: npx vitest run --maxWorkers=1 test/world/cli/Docs.test.ts":
+    "is one of the tests that run here",
   "docs/service.md: agentd service install --linger": "needs systemd, and root; test/world/systemd does it",
   "docs/service.md: agentd service install --credential smtp=/home/ada/smtp-password --credential ANTHROPIC_API_KEY=/home/ada/key":
     "needs systemd; test/world/systemd does it",
