@@ -236,7 +236,24 @@ const born = (name: string, agent: AgentConfig): Consequence => {
 }
 
 /** The project's settings in its config file, without the agents. */
-const said = ({ agents: _agents, id: _id, path: _path, root: _root, $schema: _schema, ...rest }: Project) => rest
+const said = ({
+  agents: _agents,
+  files: _files,
+  id: _id,
+  path: _path,
+  root: _root,
+  $schema: _schema,
+  ...rest
+}: Project) => rest
+
+/** Files that decide what agentd copies to work trees, and which scripts it runs there. */
+const ofFiles = (before: Project["files"] = {}, after: Project["files"] = {}): ReadonlyArray<Consequence> =>
+  [...new Set([...Object.keys(before), ...Object.keys(after)])]
+    .filter((name) => before[name] !== after[name])
+    .map((name) => ({
+      dangerous: after[name] !== undefined,
+      text: `${name} ${before[name] === undefined ? "is new" : after[name] === undefined ? "is removed" : "has changed"}: agentd reads it for work trees`
+    }))
 
 /** All consequences of a change, the dangerous ones first. If no config was in force before, all agents are new. */
 export const consequencesOf = (before: Project | undefined, after: Project): ReadonlyArray<Consequence> => {
@@ -253,7 +270,7 @@ export const consequencesOf = (before: Project | undefined, after: Project): Rea
   const none = { approvals: { rules: [] } }
   const rest =
     before === undefined ? differences(none, { approvals: after.approvals }) : differences(said(before), said(after))
-  const all = [...ofAgents, ...rest]
+  const all = [...ofAgents, ...rest, ...ofFiles(before?.files, after.files)]
   return [...all.filter(({ dangerous }) => dangerous), ...all.filter(({ dangerous }) => !dangerous)]
 }
 
@@ -274,3 +291,12 @@ export const diffOf = (before: string, after: string): ReadonlyArray<string> =>
     .split("\n")
     .slice(0, -1)
     .map((line) => line.replace(/^@@ -\S+ \+(\d+).*/, "@ $1"))
+
+/** The differences between files that are trusted with a config. `@ NAME` comes before those of each file. */
+export const diffOfFiles = (
+  before: { readonly [name: string]: string },
+  after: { readonly [name: string]: string }
+): ReadonlyArray<string> =>
+  [...new Set([...Object.keys(before), ...Object.keys(after)])]
+    .filter((name) => before[name] !== after[name])
+    .flatMap((name) => [`@ ${name}`, ...diffOf(before[name] ?? "", after[name] ?? "")])

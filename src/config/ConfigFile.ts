@@ -38,6 +38,8 @@ export interface Project extends Config {
   /** Absolute path of the file. */
   readonly path: string
   readonly root: string
+  /** Texts of the include file and the scripts that are trusted with the config, by path relative to the root. */
+  readonly files?: { readonly [name: string]: string }
 }
 
 type JsonObject = { readonly [key: string]: unknown }

@@ -8,7 +8,7 @@
  */
 import { createHash } from "node:crypto"
 import { join } from "node:path"
-import { Effect, FileSystem } from "effect"
+import { Effect, FileSystem, Schema } from "effect"
 import * as ConfigChange from "../config/ConfigChange.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import { type CommandRefused, type ConfigChangeInfo, type ProjectInfo, refuse } from "../domain/Messages.ts"
@@ -16,6 +16,7 @@ import type { configKinds, Untrusted } from "../domain/ConfigKinds.ts"
 import type { RuneOf } from "../core/event-log/EventKinds.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
 import { AgentsEnvironment } from "./AgentsEnvironment.ts"
+import * as TrustedFiles from "./TrustedFiles.ts"
 
 /** The current state of a config file that is not in force. */
 export interface Noticed {
@@ -81,34 +82,51 @@ export interface Seen {
   readonly config: ConfigFile.Project
 }
 
-export const hashOf = (path: string, text: string): string =>
-  createHash("sha256").update(`agentd.config.1\n${path}\n${text}`).digest("hex")
+/** `files`: texts of the files that are trusted with the config. */
+export const hashOf = (path: string, text: string, files: ConfigFile.Project["files"] = {}): string => {
+  const hash = createHash("sha256").update(`agentd.config.1\n${path}\n${text}`)
+  const all = Object.entries(files)
+  if (all.length > 0) hash.update(`\n${JSON.stringify(all)}`)
+  return hash.digest("hex")
+}
 
-const seenOf = (path: string, text: string, config: ConfigFile.Project): Seen => ({
+const seenOf = (text: string, config: ConfigFile.Project, files: { readonly [name: string]: string }): Seen => ({
   text,
-  hash: hashOf(path, text),
-  config
+  hash: hashOf(config.path, text, files),
+  config: Object.keys(files).length === 0 ? config : { ...config, files }
 })
 
-export const look = (path: string): Effect.Effect<Seen, ConfigFile.ConfigError> =>
-  Effect.map(ConfigFile.read(path), ({ config, text }) => seenOf(path, text, config))
+export const look = Effect.fnUntraced(function* (path: string) {
+  const { config, text } = yield* ConfigFile.read(path)
+  return seenOf(text, config, yield* TrustedFiles.read(config))
+})
 
 export const agrees = (agreed: Agreed, hash: string): boolean =>
   agreed === "as it stands" || (agreed !== "nothing" && agreed.hash === hash)
 
 const placeOf = (hash: string) => Effect.map(AgentsEnvironment, ({ configs }) => join(configs, `${hash}.jsonc`))
+/** The file with the texts of the files that are trusted with a config. */
+const besidesOf = (place: string) => place.replace(/\.jsonc$/, ".files.json")
 
-/** The stored text; undefined if there is none or it does not match its hash. */
+const Besides = Schema.fromJsonString(Schema.Record(Schema.String, Schema.String))
+
+/** The stored texts; undefined if there are none or they do not match their hash. */
 export const kept = Effect.fnUntraced(function* (path: string, hash: string) {
   const files = yield* FileSystem.FileSystem
-  const text = yield* Effect.option(files.readFileString(yield* placeOf(hash)))
-  return text._tag === "Some" && hashOf(path, text.value) === hash ? text.value : undefined
+  const place = yield* placeOf(hash)
+  const text = yield* Effect.option(files.readFileString(place))
+  if (text._tag === "None") return undefined
+  const besides = yield* Effect.orElseSucceed(files.readFileString(besidesOf(place)), () => "{}").pipe(
+    Effect.andThen(Schema.decodeUnknownEffect(Besides)),
+    Effect.orElseSucceed((): typeof Besides.Type => ({}))
+  )
+  return hashOf(path, text.value, besides) === hash ? { text: text.value, besides } : undefined
 })
 
 /** The trusted config, from the stored text or from an unchanged file; undefined if neither exists. */
 export const inForce = Effect.fnUntraced(function* (path: string, hash: string) {
-  const text = yield* kept(path, hash)
-  if (text !== undefined) return seenOf(path, text, yield* ConfigFile.parse(text, path))
+  const stored = yield* kept(path, hash)
+  if (stored !== undefined) return seenOf(stored.text, yield* ConfigFile.parse(stored.text, path), stored.besides)
   const seen = yield* Effect.option(look(path))
   return seen._tag === "Some" && seen.value.hash === hash ? seen.value : undefined
 })
@@ -117,12 +135,16 @@ export const inForce = Effect.fnUntraced(function* (path: string, hash: string) 
  * Stores the trusted text completely or not at all. An error is only logged, because the file itself still contains the
  * text.
  */
-export const keep = ({ hash, text }: Seen) =>
+export const keep = ({ config, hash, text }: Seen) =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
     const { configs } = yield* AgentsEnvironment
     const place = yield* placeOf(hash)
     yield* files.makeDirectory(configs, { recursive: true, mode: 0o700 })
+    if (config.files !== undefined) {
+      yield* files.writeFileString(`${place}.part`, JSON.stringify(config.files), { mode: 0o600 })
+      yield* files.rename(`${place}.part`, besidesOf(place))
+    }
     yield* files.writeFileString(`${place}.part`, text, { mode: 0o600 })
     yield* files.rename(`${place}.part`, place)
   }).pipe(Effect.catch((error) => Effect.logWarning(`the config that is trusted could not be kept: ${error.message}`)))
@@ -131,7 +153,9 @@ export const keep = ({ hash, text }: Seen) =>
 export const drop = Effect.fnUntraced(function* (hash: string | null) {
   if (hash === null) return
   const files = yield* FileSystem.FileSystem
-  yield* Effect.ignore(files.remove(yield* placeOf(hash)))
+  const place = yield* placeOf(hash)
+  yield* Effect.ignore(files.remove(place))
+  yield* Effect.ignore(files.remove(besidesOf(place)))
 })
 
 /** Fields for a project's row if its file waits for the user's trust, was put aside by the user, or cannot be used. */
@@ -193,7 +217,10 @@ export const changeOf = ({ config: path, conversation, name, trust }: Known, bef
       waits: true,
       ...(noticed?.kept !== undefined && noticed.hash === hash ? { kept: noticed.kept } : {}),
       consequences: ConfigChange.consequencesOf(before, config),
-      diff: ConfigChange.diffOf(old ?? "", text)
+      diff: [
+        ...ConfigChange.diffOf(old?.text ?? "", text),
+        ...ConfigChange.diffOfFiles(old?.besides ?? {}, config.files ?? {})
+      ]
     }
   }).pipe(
     Effect.catch(({ message }) =>

@@ -30,6 +30,7 @@ import * as ConfigTrust from "./ConfigTrust.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import { Bus, type ConfigNews } from "./service/Bus.ts"
 import * as Secrets from "./Secrets.ts"
+import { INCLUDE } from "../agents/workplace/TreeFiles.ts"
 import { AgentRegistry } from "./AgentRegistry.ts"
 import { AgentsEnvironment, type Services } from "./AgentsEnvironment.ts"
 import type { ProjectRecord } from "./Recovery.ts"
@@ -313,7 +314,7 @@ export class Project {
     this.reading.withPermit(
       Effect.gen({ self: this }, function* () {
         const result = yield* Effect.result(write)
-        const hash = ConfigTrust.hashOf(this.path, text)
+        const hash = ConfigTrust.hashOf(this.path, text, this.config.files)
         const seen = yield* Effect.result(Effect.provide(ConfigTrust.look(this.path), this.services))
         if (seen._tag === "Success" && seen.success.hash === hash)
           yield* this.reread({ hash }, by).pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
@@ -323,7 +324,7 @@ export class Project {
 
   /** True if exactly this text of the file is in force. */
   trusts(text: string): boolean {
-    return ConfigTrust.hashOf(this.path, text) === this.record.trust.hash
+    return ConfigTrust.hashOf(this.path, text, this.config.files) === this.record.trust.hash
   }
 
   /** Why the file is not the config in force; undefined if it is. */
@@ -427,6 +428,6 @@ export class Project {
   private get changes() {
     return Context.get(this.services, FileSystem.FileSystem)
       .watch(dirname(this.path))
-      .pipe(Stream.filter((event) => basename(event.path) === basename(this.path)))
+      .pipe(Stream.filter(({ path }) => [basename(this.path), INCLUDE].includes(basename(path))))
   }
 }

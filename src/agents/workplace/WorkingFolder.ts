@@ -16,6 +16,7 @@ import type { Runner } from "../../runs/ConfinedCommand.ts"
 import * as GitStore from "../../runs/git/GitStore.ts"
 import * as TreeDiff from "../../runs/git/TreeDiff.ts"
 import type { PortBlock, TreePorts } from "./TreePorts.ts"
+import * as TreeFiles from "./TreeFiles.ts"
 import * as TreeSetup from "./TreeSetup.ts"
 import * as Worktree from "./Worktree.ts"
 
@@ -108,7 +109,7 @@ const treeOf = (of: WorkingFolder, cwd: string, ports: PortBlock | undefined): T
     showing,
     state: dirname(worktrees),
     project: ProjectName.conversationId(project.path),
-    trusted: new Map()
+    trusted: new Map(Object.entries(project.files ?? {}))
   }
 }
 
@@ -138,6 +139,25 @@ const portsFor = Effect.fnUntraced(function* (of: WorkingFolder, count: number, 
   return block
 })
 
+/** Copies files once for each tree and list of files, so that a file that the agent has removed does not come again. */
+const copied = Effect.fnUntraced(function* (tree: TreeSetup.Tree, plan: TreeFiles.TreePlan) {
+  const known = yield* TreeSetup.stampOf(tree)
+  const files = TreeSetup.hashOfFiles(plan.copies)
+  if (plan.copies.length === 0 || known.files === files) return
+  const begun = tree.showing(
+    `copying ${plan.copies.length} files and folders to its work tree`,
+    TreeFiles.copy(tree, plan)
+  )
+  const names = yield* begun
+  if (names.length > 0)
+    yield* Worktree.told(
+      tree.spec,
+      `its work tree got copies from your checkout: ${names.join(", ").slice(0, 200)}`,
+      false
+    )
+  yield* TreeSetup.stamp(tree, { ...known, files })
+})
+
 /**
  * Gives a prepared worktree what the project needs there: ports, files, caches, and the set-up. Can be repeated: what
  * was done is not done again. `isLive`: a run is working there, so that nothing may change.
@@ -155,8 +175,12 @@ export const furnish = Effect.fnUntraced(function* (
   const ports = count === undefined ? undefined : isLive ? before : yield* portsFor(of, count, before)
   const tree = treeOf(of, cwd, ports)
   if (tree === undefined) return { mounts: [] }
-  const mounts = yield* TreeSetup.caches(tree)
-  if (!isLive) yield* TreeSetup.setUp(tree, mounts)
+  const caches = yield* TreeSetup.caches(tree)
+  if (isLive) return { ports, mounts: caches }
+  const plan = yield* TreeFiles.plan(tree, TreeFiles.secretsOf(of.project), (yield* TreeSetup.confined(tree)).all)
+  yield* copied(tree, plan)
+  const mounts = [...caches, ...(yield* TreeFiles.mounts(tree, plan))]
+  yield* TreeSetup.setUp(tree, mounts)
   return { ports, mounts }
 })
 

@@ -128,9 +128,10 @@ export const run = Effect.fnUntraced(function* ({ rule: text, yes }: Input) {
     yield* Effect.forEach([plain(file), ...diffLines(diff, colour)], (line) => Console.log(line), { discard: true })
   }
   yield* confirm(yes, `This removes ${plain(ruleWords(rule))}.${rests}`, "Remove the rule?")
+  const files = project === undefined ? {} : (yield* ConfigTrust.look(file)).config.files
   yield* write(file, before, after)
   if (project !== undefined) {
-    yield* Effect.onError(Trust.agree(file, ConfigTrust.hashOf(file, after)), () =>
+    yield* Effect.onError(Trust.agree(file, ConfigTrust.hashOf(file, after, files)), () =>
       Effect.ignore(OwnFile.replaceText(file, after, before))
     )
   }

@@ -51,8 +51,9 @@ export const run = Effect.fnUntraced(function* ({ from, to }: Input) {
       `Choose another name: agentd project rename ${project} ${free}`
     )
   }
+  const { files } = (yield* ConfigTrust.look(config)).config
   const text = yield* rename(config, to)
-  const now = yield* Effect.onError(Trust.agree(config, ConfigTrust.hashOf(config, text.now)), () =>
+  const now = yield* Effect.onError(Trust.agree(config, ConfigTrust.hashOf(config, text.now, files)), () =>
     Effect.ignore(replace(config, text.before))
   )
   yield* print(now, () => [
