@@ -5,7 +5,7 @@
  * program to run. A part that may be what such a rule names, which only the shell will know, is asked.
  */
 import { resolve } from "node:path"
-import { joined } from "./Paths.ts"
+import { belowRoot, joined } from "./Paths.ts"
 import type { Part } from "./Parts.ts"
 import type { ProgramReading, Word } from "./Reading.ts"
 import type { Rule } from "./Rule.ts"
@@ -65,14 +65,10 @@ const throughRoot = (root: string | undefined, folder: string, path: string): st
 }
 
 /** Adds the rules about a file that the part reads or writes. */
-const meet = (
-  rules: RuleSet,
-  { folders, root }: Part,
-  { globs, value }: Word,
-  access: "write" | "read",
-  found: Found
-): void => {
-  const isAny = value === undefined || folders === undefined || OF_PROCESS.test(value)
+const meet = (rules: RuleSet, { folders, root }: Part, word: Word, access: "write" | "read", found: Found): void => {
+  const { globs, value } = word
+  const isLost = folders === undefined && belowRoot(word, value ?? "") === undefined
+  const isAny = value === undefined || isLost || OF_PROCESS.test(value)
   const anyFile = isAny ? rules.below(access, "") : undefined
   if (anyFile !== undefined) found.maybe.push(anyFile)
   for (const folder of folders ?? [""]) {

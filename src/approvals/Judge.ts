@@ -6,7 +6,7 @@
 import { isHarmless } from "./CommandPattern.ts"
 import { forbidden, OF_PROCESS } from "./Forbidden.ts"
 import type { Part } from "./Parts.ts"
-import { joined, pathEffect } from "./Paths.ts"
+import { belowRoot, joined, pathEffect } from "./Paths.ts"
 import { readProgram } from "./programs/ReadProgram.ts"
 import { type CallEffect, type Folders, literal, type ProgramReading, type Word } from "./Reading.ts"
 import { type Rule, type RuleSubject, ruleWords, subjectWords } from "./Rule.ts"
@@ -114,8 +114,9 @@ export class Judge {
       return
     }
     if (word.value === "/dev/null") return
-    for (const folder of folders) {
-      const path = joined(folder, word.value)
+    const below = belowRoot(word, word.value)
+    for (const folder of below === undefined ? folders : [""]) {
+      const path = joined(folder, below ?? word.value)
       const rule = path === undefined ? undefined : this.writable(path, effect === undefined)
       if (rule !== undefined) {
         rules.push(rule)

@@ -45,6 +45,8 @@ const MOVERS: ReadonlySet<string> = new Set(
 )
 /** Text without quotes that may move a shell, where the line is not understood; and where it is. */
 const MAY_MOVE = /cd|chdir|pushd|popd|eval|source|alias|trap|builtin|function|\(\s*\)|(?:^|[\s;&|(])\.\s/i
+/** The file that activates a Python environment. It goes nowhere; whether it may run is decided as for any program. */
+const isActivation = (file = ""): boolean => /(?:^|\/)bin\/activate$/.test(file)
 const MOVES = /cdpath|prompt_command|bash_env|\b(?:home|oldpwd|pwd)\b=/i
 
 /** A word as a shell would accept it. */
@@ -86,11 +88,15 @@ class PartsReader {
     this.depth = depth
   }
 
-  /** Names a file below the work tree by its path from there, if the command runs there. */
+  /**
+   * Names a file below the work tree by its path from there, if the command runs there. From another folder, the word
+   * keeps its text.
+   */
   private readonly near = (word: Word, index = 1): Word => {
     const { root } = this
     const { globs, text, value } = word
-    if (root === undefined || value === undefined || this.folders?.join() !== "") return word
+    if (root === undefined || value === undefined) return word
+    if (this.folders?.join() !== "") return value.includes(root) ? { ...word, root } : word
     const start = value.startsWith("-") ? value.indexOf("=") + 1 : 0
     const path = value.slice(start)
     if (path !== root && !path.startsWith(`${root}/`)) return word
@@ -173,7 +179,8 @@ class PartsReader {
 
   private follow([program, ...words]: ReadonlyArray<Word>): void {
     if (program === undefined) return
-    if (program.value === undefined || MOVERS.has(program.value)) this.folders = undefined
+    if (program.value === undefined || (MOVERS.has(program.value) && !isActivation(words[0]?.value)))
+      this.folders = undefined
     if (program.value !== "cd" || this.folders === undefined) return
     const [to, other] = words[0]?.value === "--" ? words.slice(1) : words
     // zsh takes a second word for what replaces the first in the folder's name

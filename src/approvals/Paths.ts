@@ -141,6 +141,12 @@ export const joined = (folder: string, path: string): string | undefined => {
   return steps.join("/")
 }
 
+/** The path from the work tree of a file that a word names by its whole path there; undefined if it does not. */
+export const belowRoot = ({ root }: Word, path: string): string | undefined => {
+  if (root === undefined || !(path === root || path.startsWith(`${root}/`))) return undefined
+  return path.slice(root.length).replace(/^\/+/, "") || "."
+}
+
 type Place = "outside" | "secret" | "trusted" | "unknown"
 
 const placeFrom = (path: string, globs: boolean, folder: string | undefined): ReadonlyArray<Place> => {
@@ -164,8 +170,10 @@ const placeFrom = (path: string, globs: boolean, folder: string | undefined): Re
 }
 
 const placeOf = (word: Word, path: string, folders: Folders): ReadonlyArray<Place> => {
+  const below = belowRoot(word, path)
   // a `cd` may have failed: the path must hold from every folder that it may be in
-  const all = (folders ?? [undefined]).flatMap((folder) => placeFrom(path, word.globs, folder))
+  const from = below === undefined ? (folders ?? [undefined]) : [""]
+  const all = from.flatMap((folder) => placeFrom(below ?? path, word.globs, folder))
   return ["secret", "outside", "trusted", "unknown"].filter((place) => all.includes(place as Place)) as Array<Place>
 }
 

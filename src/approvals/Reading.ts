@@ -13,6 +13,8 @@ export interface Word {
   readonly globs: boolean
   /** The word as it was written. */
   readonly text: string
+  /** Absolute path of the work tree, if the word may name a file below it in full. */
+  readonly root?: string
 }
 
 /** The deeds of a call: reads or writes the work tree, runs other code, connects, or touches what lies outside. */

@@ -35,6 +35,23 @@ describe("a shell that keeps its folder", () => {
     assert.deepStrictEqual(stoodAfter(["cd /repo/src", "cd /repo/src", "cd /repo/docs"]), ["", "src", "docs"])
   })
 
+  it("a file that is named by its whole path is the same file from every folder", () => {
+    for (const before of [["cd src"], ["cd /repo/src && npm test"], ["source .venv/bin/activate"]]) {
+      assert.strictEqual(verdictOf(before, "cat /repo/src/a.ts"), "run", before[0])
+      assert.strictEqual(verdictOf(before, "cat /repo/private/key"), "deny", before[0])
+      assert.strictEqual(verdictOf(before, "cat /repo//private/../private/key"), "deny", before[0])
+      assert.strictEqual(verdictOf(before, "cat /repo/notes/a"), "ask", before[0])
+      assert.strictEqual(verdictOf(before, "cat /repo/../etc/passwd"), "ask", before[0])
+      assert.strictEqual(verdictOf(before, "cat /repo2/a"), "ask", before[0])
+      assert.strictEqual(verdictOf(before, "cat /repo/.env"), "ask", before[0])
+      assert.strictEqual(verdictOf(before, "touch /repo/locked/a"), "deny", before[0])
+      assert.strictEqual(verdictOf(before, "/repo/bin/tool"), "ask", before[0])
+    }
+    assert.strictEqual(verdictOf(["cd src"], "echo x > /repo/out.txt"), "run")
+    assert.strictEqual(verdictOf(["cd src"], "echo x > out.txt"), "ask")
+    assert.strictEqual(verdictOf(["cd /repo/src && npm test"], "cd /repo/src && npm test"), "run")
+  })
+
   it("more than 8 folders are not known", () => {
     const names = ["a", "b", "c", "d", "e", "f", "g"]
     const steps = names.map((name) => `cd /repo/${name}`)

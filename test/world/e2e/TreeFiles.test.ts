@@ -260,7 +260,7 @@ describe(".worktreeinclude and scripts", () => {
       const cwd = yield* send("one")
       assert.strictEqual(read(cwd, "ran.1"), "first\n")
       fs.writeFileSync(box.file("scripts/setup.sh"), "#!/bin/sh\necho second > ran.1\n")
-      yield* box.cli("reload")
+      configure({ setup: "scripts/setup.sh" })
       yield* send("two")
       assert.strictEqual(read(cwd, "ran.1"), "first\n")
       fs.writeFileSync(join(cwd, "scripts/setup.sh"), "#!/bin/sh\necho planted > ran.1\n")
