@@ -28,6 +28,8 @@ export const AgentReach = Schema.Struct({
     putInBy: Schema.NullOr(Schema.Literals(["gateway", "daemon"]))
   }),
   environment: Names,
+  /** Folders that all agents of the project write to (`worktree.cache` with `shared`); omitted if there are none. */
+  sharedCaches: Schema.optionalKey(Names),
   /** True if the agent can call the daemon with the rights of the daemon's user. */
   control: Schema.Boolean,
   unheld: Names,

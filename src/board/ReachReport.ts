@@ -13,7 +13,7 @@ import * as Sandbox from "../runs/sandbox/Sandbox.ts"
 import { isConfined } from "../agents/actors/Approval.ts"
 import * as AgentdMcpServer from "../agents/run/AgentdMcpServer.ts"
 import * as WorkingFolder from "../agents/workplace/WorkingFolder.ts"
-import type { AgentConfig } from "../config/AgentConfig.ts"
+import { type AgentConfig, worktreeConfigOf } from "../config/AgentConfig.ts"
 import * as Budget from "../agents/machines/Budget.ts"
 import * as CodexCommand from "../runs/codex/CodexCommand.ts"
 import * as Fallback from "../config/Fallback.ts"
@@ -50,6 +50,13 @@ export const bound = ({ approvals, backend }: AgentConfig): string => {
 }
 
 const millis = (span: Duration.Duration | undefined) => (span === undefined ? null : Duration.toMillis(span))
+
+const cachesOf = (config: AgentConfig) => {
+  const shared = (worktreeConfigOf(config)?.cache ?? []).flatMap((one) =>
+    typeof one === "object" && one.shared ? [one.path] : []
+  )
+  return shared.length === 0 ? {} : { sharedCaches: shared }
+}
 
 const turnOf = (config: AgentConfig) => {
   const { toolCalls = "off", usd = "off" } = Budget.of(config).perTurn ?? {}
@@ -108,6 +115,7 @@ export const of = Effect.fnUntraced(function* (
           agent: label,
           backend: config.backend.type,
           ...reach,
+          ...cachesOf(config),
           ...settingsOf(config)
         })
       )

@@ -80,7 +80,7 @@ const keysOf = ({ keys }: AgentReach): string =>
   keys.held.length > 0 ? keys.held.join(", ") : keys.putInBy === null ? "none" : `none (${keys.putInBy} has it)`
 
 /** Warnings that must be visible for every agent to which they apply. */
-const honest = ({ confined, control, refused, unheld }: AgentReach): ReadonlyArray<string> =>
+const honest = ({ confined, control, refused, sharedCaches = [], unheld }: AgentReach): ReadonlyArray<string> =>
   refused !== null
     ? [`would not run: ${refused}`]
     : [
@@ -88,6 +88,9 @@ const honest = ({ confined, control, refused, unheld }: AgentReach): ReadonlyArr
           ? ["not confined: this agent has your rights; the log of its actions is no proof"]
           : []),
         ...(unheld.length > 0 ? [`not confined: ${unheld.join(", ")}; such a server runs with your rights`] : []),
+        ...(sharedCaches.length > 0
+          ? [`it shares ${sharedCaches.join(", ")} with its project's agents: each can change what another one runs`]
+          : []),
         ...(control
           ? ["it can call agentd as if it were you; only marks on its processes show that it is the agent"]
           : [])

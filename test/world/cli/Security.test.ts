@@ -49,6 +49,17 @@ describe("doctor --security", () => {
     })
   )
 
+  it.live("names the caches that agents of a project share", () =>
+    Effect.gen(function* () {
+      const made = yield* box
+      const cache = ["own", { path: "target", shared: true }]
+      made.configure({ agents: { one: { backend: { type: "command", shell: "cat" }, worktree: { cache } } } })
+      const { stdout } = yield* made.cli("doctor", "--security")
+      assert.match(stdout, /it shares target with its project's agents: each\s+can\s+change\s+what\s+another/)
+      assert.notInclude(stdout, "shares own")
+    })
+  )
+
   it.live("says what runs unasked in a sandbox, and where that setting has no effect", () =>
     Effect.gen(function* () {
       const made = yield* box

@@ -270,3 +270,34 @@ describe(".worktreeinclude and scripts", () => {
     })
   )
 })
+
+describe("a project whose tests need more than git brings", () => {
+  const TEST = `import { readFileSync } from "node:fs"
+import { test } from "node:test"
+import { equal } from "node:assert"
+import { answer } from "answer"
+test("it works", () => equal(answer, Number(/ANSWER=(\\d+)/.exec(readFileSync(".env", "utf8"))[1])))
+`
+  const needs = {
+    ".env": "ANSWER=42\n",
+    "node_modules/answer/package.json": '{ "name": "answer", "type": "module", "exports": "./index.js" }',
+    "node_modules/answer/index.js": "export const answer = 42\n"
+  }
+  const run = `cat >/dev/null; ${process.execPath} --test > ran 2>&1; echo "exit $?" > ran.1`
+
+  it.live.each([
+    ["without any of this they fail", true, "exit 1\n"],
+    ["with the installed packages and .env they pass", { copy: [".env"], link: ["node_modules"] }, "exit 0\n"]
+  ] as const)("%s", ([, worktree, expected]) =>
+    Effect.gen(function* () {
+      const { box, configure, send } = yield* project(
+        { "package.json": '{ "type": "module" }', "it.test.js": TEST },
+        needs
+      )
+      configure(worktree, run)
+      yield* box.up()
+      const cwd = yield* send("run the tests")
+      assert.strictEqual(read(cwd, "ran.1"), expected, read(cwd, "ran"))
+    })
+  )
+})
