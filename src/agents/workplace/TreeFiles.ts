@@ -152,6 +152,8 @@ interface Wanted {
   readonly field: string
   readonly patterns: ReadonlyArray<string>
   readonly secrets: ReadonlyArray<string>
+  /** Files and folders that git ignores. */
+  readonly ignored: ReadonlyArray<string>
 }
 
 /** Leaves out secrets, git's own files and agentd's config; a folder with a secret becomes the list of its files. */
@@ -175,8 +177,12 @@ const withoutSecrets = Effect.fnUntraced(function* (
   return lists.flat().filter((entry) => !isHidden(entry))
 })
 
+/**
+ * Lists what the patterns match. In a folder that git ignores as a whole, such as node_modules, only a pattern that
+ * names that folder matches.
+ */
 const matching = Effect.fnUntraced(function* (checkout: Checkout, root: string, wanted: Wanted) {
-  const { field, patterns } = wanted
+  const { field, ignored, patterns } = wanted
   if (patterns.length === 0) return []
   for (const pattern of patterns) {
     if (pattern.startsWith("!")) continue
@@ -184,7 +190,12 @@ const matching = Effect.fnUntraced(function* (checkout: Checkout, root: string, 
     if (link !== undefined) return yield* linked(field, pattern, link)
   }
   const options = yield* patternsFile(checkout, field, patterns)
-  const entries = yield* withoutSecrets(checkout, root, yield* list(checkout, options), wanted, options)
+  const named = patterns.map((pattern) => `${literalOf(pattern).segments.join("/")}/`)
+  const closed = ignored.filter((one) => one.endsWith("/") && !named.some((name) => name.startsWith(one)))
+  const found = (yield* list(checkout, options)).filter(
+    (entry) => !closed.some((folder) => entry !== folder && isBelow(entry, folder))
+  )
+  const entries = yield* withoutSecrets(checkout, root, found, wanted, options)
   for (const entry of entries) {
     const link = yield* linkOn(root, bare(entry).split("/"))
     if (link !== undefined) return yield* linked(field, entry, link)
@@ -204,15 +215,14 @@ const included = Effect.fnUntraced(function* (
   checkout: Checkout,
   root: string,
   text: string | undefined,
-  secrets: ReadonlyArray<string>
+  { ignored, secrets }: Pick<Wanted, "ignored" | "secrets">
 ) {
   const patterns = patternsIn(text ?? "")
   if (patterns.length === 0) return []
   const outside = patterns.find((pattern) => OUTSIDE.test(pattern))
   if (outside !== undefined)
     return yield* failed(`${INCLUDE} "${outside}" leads out of the project`, `correct that line of ${INCLUDE}`)
-  const entries = yield* matching(checkout, root, { field: INCLUDE, patterns, secrets })
-  const ignored = yield* list(checkout, checkout.usual)
+  const entries = yield* matching(checkout, root, { field: INCLUDE, ignored, patterns, secrets })
   return entries.flatMap((entry) =>
     ignored.some((one) => one === entry || isBelow(entry, one)) ? [entry] : ignored.filter((one) => isBelow(one, entry))
   )
@@ -237,10 +247,11 @@ export const plan = Effect.fnUntraced(
     if (settings.copy.length === 0 && settings.link.length === 0 && include === undefined) return NOTHING
     const checkout = yield* checkoutOf(tree)
     if (checkout === undefined) return NOTHING
+    const ignored = yield* list(checkout, checkout.usual)
     const of = (field: "copy" | "link") =>
-      matching(checkout, root, { field: `worktree.${field}`, patterns: settings[field], secrets })
+      matching(checkout, root, { field: `worktree.${field}`, ignored, patterns: settings[field], secrets })
     const [copies, links] = [yield* of("copy"), yield* of("link")]
-    const more = yield* included(checkout, root, include, secrets)
+    const more = yield* included(checkout, root, include, { ignored, secrets })
     if (!held) return { copies: distinct([...copies, ...links, ...more]), links: [] }
     const mounted = distinct(links)
     const isMounted = (entry: string) => mounted.some((link) => link === entry || isBelow(entry, link))
@@ -251,7 +262,7 @@ export const plan = Effect.fnUntraced(
 
 /** The read-only mounts of a plan. Creates their places in the tree, which the agent sees as empty if it is unconfined. */
 export const mounts = Effect.fnUntraced(
-  function* (tree: TreeSetup.Tree, { links }: TreePlan) {
+  function* (tree: TreeSetup.Tree, links: ReadonlyArray<string>) {
     const files = yield* FileSystem.FileSystem
     return yield* Effect.forEach(
       links,

@@ -43,6 +43,7 @@ const Stamp = Schema.fromJsonString(
   Schema.Struct({
     tree: Schema.String,
     files: Schema.optionalKey(Schema.String),
+    links: Schema.optionalKey(Schema.Array(Schema.String)),
     setup: Schema.optionalKey(Schema.String)
   })
 )
@@ -339,5 +340,6 @@ export const forget = Effect.fnUntraced(function* (tree: Tree) {
   yield* Effect.ignore(files.remove(file.replace(/\.json$/, ".script"), { force: true }))
 })
 
-/** Hash of the files that the tree got from the user's checkout. */
-export const hashOfFiles = (copies: ReadonlyArray<string>) => hashOf(...copies)
+/** Identifies what the settings ask for from the user's checkout. */
+export const filesKey = ({ settings: { copy, link }, trusted }: Tree, include: string, held: boolean) =>
+  hashOf(JSON.stringify([copy, link, trusted.get(include) ?? null, held]))

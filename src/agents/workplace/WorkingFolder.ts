@@ -139,23 +139,29 @@ const portsFor = Effect.fnUntraced(function* (of: WorkingFolder, count: number, 
   return block
 })
 
-/** Copies files once for each tree and list of files, so that a file that the agent has removed does not come again. */
-const copied = Effect.fnUntraced(function* (tree: TreeSetup.Tree, plan: TreeFiles.TreePlan) {
+/**
+ * Copies files once for each tree and each text of the settings, so that a file that the agent has removed does not come
+ * again. Succeeds with the folders that the agent's confined runs see.
+ */
+const filed = Effect.fnUntraced(function* (tree: TreeSetup.Tree, project: ConfigFile.Project) {
+  const { settings, trusted } = tree
+  if (settings.copy.length === 0 && settings.link.length === 0 && !trusted.has(TreeFiles.INCLUDE)) return []
+  const files = yield* FileSystem.FileSystem
+  const held = (yield* TreeSetup.confined(tree)).all
+  const key = TreeSetup.filesKey(tree, TreeFiles.INCLUDE, held)
   const known = yield* TreeSetup.stampOf(tree)
-  const files = TreeSetup.hashOfFiles(plan.copies)
-  if (plan.copies.length === 0 || known.files === files) return
-  const begun = tree.showing(
-    `copying ${plan.copies.length} files and folders to its work tree`,
-    TreeFiles.copy(tree, plan)
-  )
-  const names = yield* begun
-  if (names.length > 0)
-    yield* Worktree.told(
-      tree.spec,
-      `its work tree got copies from your checkout: ${names.join(", ").slice(0, 200)}`,
-      false
-    )
-  yield* TreeSetup.stamp(tree, { ...known, files })
+  const isThere = (link: string) => Effect.orElseSucceed(files.exists(join(tree.spec.repository, link)), () => false)
+  if (known.files === key && (yield* Effect.filter(known.links ?? [], isThere)).length === known.links?.length)
+    return known.links
+  const plan = yield* TreeFiles.plan(tree, TreeFiles.secretsOf(project), held)
+  const what = `copying ${plan.copies.length} files and folders to its work tree`
+  const names = yield* tree.showing(what, TreeFiles.copy(tree, plan))
+  if (names.length > 0) {
+    const told = `its work tree got copies from your checkout: ${names.join(", ").slice(0, 200)}`
+    yield* Worktree.told(tree.spec, told, false)
+  }
+  yield* TreeSetup.stamp(tree, { ...known, files: key, links: plan.links })
+  return plan.links
 })
 
 /**
@@ -177,9 +183,7 @@ export const furnish = Effect.fnUntraced(function* (
   if (tree === undefined) return { mounts: [] }
   const caches = yield* TreeSetup.caches(tree)
   if (isLive) return { ports, mounts: caches }
-  const plan = yield* TreeFiles.plan(tree, TreeFiles.secretsOf(of.project), (yield* TreeSetup.confined(tree)).all)
-  yield* copied(tree, plan)
-  const mounts = [...caches, ...(yield* TreeFiles.mounts(tree, plan))]
+  const mounts = [...caches, ...(yield* TreeFiles.mounts(tree, yield* filed(tree, of.project)))]
   yield* TreeSetup.setUp(tree, mounts)
   return { ports, mounts }
 })
