@@ -41,12 +41,14 @@ const MAX_FOLDERS = 8
 
 /** Programs that take the shell to a folder that is not known, or may change what `cd` means. */
 const MOVERS: ReadonlySet<string> = new Set(
-  "pushd popd eval source . alias trap setopt shopt enable autoload emulate bind z zi j jump ..".split(" ")
+  "pushd popd chdir noglob nocorrect - repeat mapfile readarray fc eval source . alias trap setopt shopt enable autoload emulate bind z zi j jump ..".split(
+    " "
+  )
 )
 /** Text without quotes that may move a shell, where the line is not understood; and where it is. */
 const MAY_MOVE = /cd|chdir|pushd|popd|eval|source|alias|trap|builtin|function|\(\s*\)|(?:^|[\s;&|(])\.\s/i
 /** The file that activates a Python environment. It goes nowhere; whether it may run is decided as for any program. */
-const isActivation = (file = ""): boolean => /(?:^|\/)bin\/activate$/.test(file)
+const isActivation = (file = ""): boolean => /(?:^|\/)\.?venv\/bin\/activate$/.test(file)
 const MOVES = /cdpath|prompt_command|bash_env|\b(?:home|oldpwd|pwd)\b=/i
 
 /** A word as a shell would accept it. */

@@ -90,6 +90,8 @@ export class AgentRegistry {
   private readonly of: Belongs
   private readonly conversation: string
   private readonly permits = new Map<string, Semaphore.Semaphore>()
+  /** The files that were trusted when the agent's work tree was last used. */
+  private readonly trusted = new Map<string, ConfigFile.Project["files"]>()
   private readonly lock = Semaphore.makeUnsafe(1)
   private readonly arrived = Deferred.makeUnsafe<void>()
 
@@ -130,13 +132,22 @@ export class AgentRegistry {
     return () => (last = this.subAgentTree.named(agent) ?? this.spawnedAs(agent) ?? last)
   }
 
+  /** The project with the files that were trusted for the agent, also if the config no longer contains the agent. */
+  private fileOf(agent: string): ConfigFile.Project {
+    const file = this.of.file()
+    const files = this.trusted.get(agent)
+    if (file.agents[agent] === undefined) return files === undefined ? file : { ...file, files }
+    this.trusted.set(agent, file.files)
+    return file
+  }
+
   private workplace(agent: string, config: AgentConfig): WorkingFolder.WorkingFolder {
     const { commands, ports, stores, worktrees } = Context.get(this.of.services, AgentsEnvironment)
     const showing = this.showing(agent)
     return {
       agent,
       config,
-      project: this.of.file(),
+      project: this.fileOf(agent),
       stores,
       tell: this.tells(agent),
       worktrees,
@@ -399,6 +410,7 @@ export class AgentRegistry {
       if (alone === true) yield* member.agentScope.withdraw([messageId])
     yield* this.release(agent, member)
     yield* this.clear(agent, member.agentScope.config())
+    this.trusted.delete(agent)
   })
 
   /** Removes an agent from the live agents, and rebuilds its record from the log. */

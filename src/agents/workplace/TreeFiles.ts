@@ -161,14 +161,25 @@ const withoutSecrets = Effect.fnUntraced(function* (
   checkout: Checkout,
   root: string,
   entries: ReadonlyArray<string>,
-  { patterns, secrets }: Wanted,
+  { field, patterns, secrets }: Wanted,
   options: ReadonlyArray<string>
 ) {
+  const files = yield* FileSystem.FileSystem
+  const real = (file: string) => Effect.orElseSucceed(files.realPath(file), () => file)
+  const [top, places] = [yield* real(root), yield* Effect.forEach(secrets, real)]
+  // only the config itself can name a secret
+  const all = field !== "worktree.copy" ? [] : patterns
   const named = new Set(
-    patterns.flatMap((one) => (literalOf(one).isWhole ? [path.normalize(literalOf(one).segments.join("/"))] : []))
+    all.flatMap((one) => (literalOf(one).isWhole ? [path.normalize(literalOf(one).segments.join("/"))] : []))
   )
-  const hidden = secrets.map((secret) => path.relative(root, secret)).filter((secret) => !named.has(secret))
-  const isHidden = (entry: string) => hidden.includes(bare(entry)) || /(^|\/)(\.git(\/|$)|agentd\.jsonc$)/.test(entry)
+  const hidden = [
+    ...secrets.map((one) => path.relative(root, one)),
+    ...places.map((one) => path.relative(top, one))
+  ].filter((secret) => !named.has(secret))
+  // a repository in the project is listed as one folder in any case
+  const isHidden = (entry: string) =>
+    hidden.some((secret) => secret === bare(entry) || isBelow(secret, entry)) ||
+    /(^|\/)(\.git(\/|$)|agentd\.jsonc$)/.test(entry)
   const lists = yield* Effect.forEach(entries, (entry) =>
     hidden.some((secret) => isBelow(secret, entry))
       ? list(checkout, options, entry)
@@ -268,6 +279,8 @@ export const mounts = Effect.fnUntraced(
       links,
       Effect.fnUntraced(function* (link) {
         const [source, target] = [path.join(tree.spec.repository, link), path.join(tree.cwd, link)]
+        const behind = yield* linkOn(tree.spec.repository, link.split("/"))
+        if (behind !== undefined) return yield* linked("worktree.link", link, behind)
         const other = yield* linkOn(tree.cwd, link.split("/"))
         if (other !== undefined)
           return yield* failed(

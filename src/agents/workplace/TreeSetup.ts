@@ -44,6 +44,8 @@ const Stamp = Schema.fromJsonString(
     tree: Schema.String,
     files: Schema.optionalKey(Schema.String),
     links: Schema.optionalKey(Schema.Array(Schema.String)),
+    /** All that was copied to the tree, relative to the project's root. */
+    copied: Schema.optionalKey(Schema.Array(Schema.String)),
     setup: Schema.optionalKey(Schema.String)
   })
 )
@@ -146,16 +148,24 @@ const unlinked = Effect.fnUntraced(function* ({ cwd }: Pick<Tree, "cwd">, { name
 export const unlink = (tree: Tree) =>
   Effect.forEach(cachesOf(tree), (cache) => unlinked(tree, cache), { discard: true })
 
-/** Tells git in the tree to ignore the links to caches, which patterns for folders do not match. */
-const ignoring = Effect.fnUntraced(function* ({ cwd, spec }: Tree, { name }: Cache) {
+/**
+ * Tells git in the tree to ignore what agentd has put there: it is no work of the agent. `names`: paths relative to the
+ * project's root.
+ */
+export const ignoring = Effect.fnUntraced(function* ({ cwd, spec }: Tree, names: ReadonlyArray<string>) {
   const files = yield* FileSystem.FileSystem
-  const line = `/${path.join(path.relative(spec.folder, cwd), name)}`
   if ((yield* linkIn(spec.folder, ".git/info/exclude")) !== undefined) return
   const exclude = path.join(spec.folder, ".git/info/exclude")
   const text = yield* Effect.orElseSucceed(files.readFileString(exclude), () => "")
-  if (text.split("\n").includes(line)) return
+  const known = new Set(text.split("\n"))
+  const lines = names
+    .map((name) => `/${path.join(path.relative(spec.folder, cwd), name).replaceAll(/[*?[\\]/g, "\\$&")}`)
+    .filter((line) => !known.has(line))
+  if (lines.length === 0) return
   yield* writing(files.makeDirectory(path.dirname(exclude), { recursive: true }))
-  yield* writing(files.writeFileString(exclude, `${text}${text === "" || text.endsWith("\n") ? "" : "\n"}${line}\n`))
+  yield* writing(
+    files.writeFileString(exclude, `${text}${text === "" || text.endsWith("\n") ? "" : "\n"}${lines.join("\n")}\n`)
+  )
 })
 
 /**
@@ -183,7 +193,7 @@ const place = Effect.fnUntraced(function* (tree: Tree, cache: Cache, isHeld: boo
   if (Option.isSome(there)) yield* writing(files.remove(target, { recursive: true }))
   yield* writing(files.makeDirectory(path.dirname(target), { recursive: true }))
   yield* writing(files.symlink(source, target))
-  yield* ignoring(tree, cache)
+  yield* ignoring(tree, [name])
   return []
 })
 
@@ -195,10 +205,28 @@ export const caches = Effect.fnUntraced(function* (
   return (yield* Effect.forEach(cachesOf(tree), (cache) => place(tree, cache, own))).flat()
 })
 
-/** First word of a command line if it is a relative path, without `./`. Pure. */
+/** Mounts of the caches as they were made for a live run. Changes nothing. */
+export const cacheMounts = Effect.fnUntraced(function* (tree: Tree) {
+  if (tree.settings.cache.length === 0 || !(yield* confined(tree)).own) return []
+  return cachesOf(tree).map(({ name, source }): TreeMount => ({
+    source,
+    target: path.join(tree.cwd, name),
+    writable: true
+  }))
+})
+
+/** Folders with programs that were installed, which are no scripts of the project. */
+const INSTALLED = /(^|\/)(\.[^./][^/]*|node_modules|venv|vendor|target)\//
+
+/**
+ * First word of a command line if it is a relative path to a script of the project, without `./`. An assignment before
+ * the command is no path. Pure.
+ */
 export const scriptIn = (line: string): string | undefined => {
   const [word = ""] = /^[\w@%+=:,./-]+/.exec(line.trimStart()) ?? []
-  return word.includes("/") && !path.isAbsolute(word) ? path.normalize(word) : undefined
+  if (!word.includes("/") || word.includes("=") || path.isAbsolute(word)) return undefined
+  const script = path.normalize(word)
+  return INSTALLED.test(script) ? undefined : script
 }
 
 /**
@@ -341,5 +369,9 @@ export const forget = Effect.fnUntraced(function* (tree: Tree) {
 })
 
 /** Identifies what the settings ask for from the user's checkout. */
-export const filesKey = ({ settings: { copy, link }, trusted }: Tree, include: string, held: boolean) =>
-  hashOf(JSON.stringify([copy, link, trusted.get(include) ?? null, held]))
+export const filesKey = (
+  { settings: { copy, link }, trusted }: Tree,
+  include: string,
+  secrets: ReadonlyArray<string>,
+  held: boolean
+) => hashOf(JSON.stringify([copy, link, trusted.get(include) ?? null, secrets, held]))

@@ -5,7 +5,7 @@
  * work there. When the agent is removed, its worktree is deleted only if no work is lost. The log records the result.
  */
 import { Effect, FileSystem } from "effect"
-import { dirname, join } from "node:path"
+import { dirname, join, relative } from "node:path"
 import { type AgentConfig, worktreeConfigOf } from "../../config/AgentConfig.ts"
 import type * as ConfigFile from "../../config/ConfigFile.ts"
 import * as ProjectName from "../../config/ProjectName.ts"
@@ -148,19 +148,26 @@ const filed = Effect.fnUntraced(function* (tree: TreeSetup.Tree, project: Config
   if (settings.copy.length === 0 && settings.link.length === 0 && !trusted.has(TreeFiles.INCLUDE)) return []
   const files = yield* FileSystem.FileSystem
   const held = (yield* TreeSetup.confined(tree)).all
-  const key = TreeSetup.filesKey(tree, TreeFiles.INCLUDE, held)
+  const secrets = TreeFiles.secretsOf(project)
+  const key = TreeSetup.filesKey(tree, TreeFiles.INCLUDE, secrets, held)
   const known = yield* TreeSetup.stampOf(tree)
   const isThere = (link: string) => Effect.orElseSucceed(files.exists(join(tree.spec.repository, link)), () => false)
   if (known.files === key && (yield* Effect.filter(known.links ?? [], isThere)).length === known.links?.length)
     return known.links
-  const plan = yield* TreeFiles.plan(tree, TreeFiles.secretsOf(project), held)
+  const plan = yield* TreeFiles.plan(tree, secrets, held)
   const what = `copying ${plan.copies.length} files and folders to its work tree`
   const names = yield* tree.showing(what, TreeFiles.copy(tree, plan))
   if (names.length > 0) {
     const told = `its work tree got copies from your checkout: ${names.join(", ").slice(0, 200)}`
     yield* Worktree.told(tree.spec, told, false)
   }
-  yield* TreeSetup.stamp(tree, { ...known, files: key, links: plan.links })
+  yield* TreeSetup.ignoring(tree, [...names, ...plan.links])
+  yield* TreeSetup.stamp(tree, {
+    ...known,
+    files: key,
+    links: plan.links,
+    copied: [...new Set([...(known.copied ?? []), ...names])]
+  })
   return plan.links
 })
 
@@ -181,8 +188,8 @@ export const furnish = Effect.fnUntraced(function* (
   const ports = count === undefined ? undefined : isLive ? before : yield* portsFor(of, count, before)
   const tree = treeOf(of, cwd, ports)
   if (tree === undefined) return { mounts: [] }
+  if (isLive) return { ports, mounts: yield* TreeSetup.cacheMounts(tree) }
   const caches = yield* TreeSetup.caches(tree)
-  if (isLive) return { ports, mounts: caches }
   const mounts = [...caches, ...(yield* TreeFiles.mounts(tree, yield* filed(tree, of.project)))]
   yield* TreeSetup.setUp(tree, mounts)
   return { ports, mounts }
@@ -229,18 +236,31 @@ export const diff = Effect.fnUntraced(
   })
 )
 
-/** Prepares the removal of a worktree without work. Returns why its tear-down failed; undefined if it did not. */
-const cleared = Effect.fnUntraced(function* (of: WorkingFolder, spec: Worktree.WorktreeSpec) {
+interface Cleared {
+  readonly failed?: string
+  readonly placed?: ReadonlyArray<string>
+}
+
+/**
+ * Prepares the removal of a worktree without work. `failed`: why its tear-down failed. `placed`: files that agentd has
+ * put there.
+ */
+const cleared = Effect.fnUntraced(function* (
+  of: WorkingFolder,
+  spec: Worktree.WorktreeSpec
+): Effect.fn.Return<Cleared, { readonly message: string }, FileSystem.FileSystem> {
   const files = yield* FileSystem.FileSystem
-  if (!(yield* files.exists(spec.folder))) return undefined
+  if (!(yield* files.exists(spec.folder))) return {}
   const { cwd } = yield* Worktree.prepare(spec)
   const tree = treeOf(of, cwd, of.ports.of(portsOf(of)))!
   yield* TreeSetup.unlink(tree)
-  if ((yield* Worktree.keptFor(spec)) !== undefined) return undefined
+  const { copied = [], links = [] } = yield* TreeSetup.stampOf(tree)
+  const placed = [...copied, ...links].map((name) => relative(spec.folder, join(cwd, name)))
+  if ((yield* Worktree.keptFor({ ...spec, placed })) !== undefined) return { placed }
   const why = yield* TreeSetup.tearDown(tree, yield* TreeSetup.caches(tree))
   yield* TreeSetup.unlink(tree)
   yield* TreeSetup.forget(tree)
-  return why
+  return { placed, ...(why === undefined ? {} : { failed: why }) }
 })
 
 /** Removes the worktree of a deleted agent if no work is lost, and logs the result. */
@@ -251,9 +271,11 @@ export const clear = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, StorageError, FileSystem.FileSystem> {
   const spec = specOf(of)
   if (spec === undefined) return
+  const { failed: teardown, placed } = yield* Effect.catch(cleared(of, spec), ({ message }) =>
+    Effect.succeed<Cleared>({ failed: message })
+  )
   of.ports.release(portsOf(of))
-  const teardown = yield* Effect.orElseSucceed(cleared(of, spec), () => undefined)
-  const removal = yield* Effect.catch(Worktree.remove(spec), ({ message, reason }) =>
+  const removal = yield* Effect.catch(Worktree.remove({ ...spec, placed }), ({ message, reason }) =>
     Effect.succeed({ _tag: "Kept", reason, detail: message } as const)
   )
   yield* log

@@ -50,6 +50,8 @@ export interface WorktreeSpec {
   readonly agent: string
   /** A branch or commit; if omitted, HEAD of the user's checkout. */
   readonly base?: string | undefined
+  /** Untracked files and folders that agentd has put there, which are no work. Relative to `folder`. */
+  readonly placed?: ReadonlyArray<string> | undefined
   /** Reports an unexpected state to the user. `needs`: true if the user must act on it. */
   readonly tell?: ((text: string, needs: boolean) => Effect.Effect<void>) | undefined
 }
@@ -353,8 +355,15 @@ const UNFINISHED = ["rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_H
 const MOST_NAMED = 5
 
 /** Describes the work that would be lost if the folder were deleted; undefined if there is none. */
-const workIn = Effect.fnUntraced(function* (store: GitStore.GitStore, folder: string, commit: string | undefined) {
-  const changes = yield* explained(GitStore.changes(store, folder, "all", commit))
+const workIn = Effect.fnUntraced(function* (
+  store: GitStore.GitStore,
+  folder: string,
+  commit: string | undefined,
+  placed: ReadonlyArray<string>
+) {
+  const isPlaced = (line: string) =>
+    line.startsWith("?? ") && placed.some((name) => line === `?? ${name}` || line.startsWith(`?? ${name}/`))
+  const changes = (yield* explained(GitStore.changes(store, folder, "all", commit))).filter((line) => !isPlaced(line))
   if (changes.length > 0) return kept("Uncommitted", `not committed: ${changes.slice(0, MOST_NAMED).join(", ")}`)
   // an embedded repository is not examined: it may contain work that exists nowhere else, so the worktree is kept
   for (const file of yield* explained(GitStore.embedded(store, folder)))
@@ -472,7 +481,7 @@ const judged = Effect.fnUntraced(function* (
   const tip = yield* commitOf(store, `refs/heads/${branch}`)
   const head = half ? undefined : yield* explained(AgentRepository.take(store, folder, true))
   const mine = yield* explained(GitStore.commitAt(store, `${GitStore.refsOf(folder)}/heads/${branch}`))
-  const work = half ? undefined : yield* workIn(store, folder, head)
+  const work = half ? undefined : yield* workIn(store, folder, head, spec.placed ?? [])
   const lost = work ?? (yield* unmerged(store, { ...spec, folder }, [head, mine, tip]))
   if (lost !== undefined) return lost
   return { _tag: "Removable", store, folder, tip }

@@ -23,6 +23,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import * as HookSettings from "./HookSettings.ts"
 import { Entry, Invocation, print } from "../parse/Invocation.ts"
 import { age, type Cell, paint, plain, table } from "../render/Output.ts"
+import type { SessionSource } from "../../plates/SessionSource.ts"
 import * as SettingsFile from "./SettingsFile.ts"
 import * as SourceHooks from "./SourceHooks.ts"
 
@@ -280,12 +281,23 @@ const forEach = Effect.fnUntraced(function* (input: Input & { readonly action: "
   const sources = yield* SourceHooks.named(agent)
   if (agent !== "claude" && input.project) return yield* SourceHooks.onlyUser
   const isInstall = input.action === "install"
-  const done: Array<SourceHooks.Done> = []
-  if (agent === "claude" || agent === "all") done.push(yield* isInstall ? installClaude(input) : uninstallClaude(input))
-  for (const source of sources)
-    done.push(yield* isInstall ? SourceHooks.install(source, input.yes) : SourceHooks.uninstall(source))
-  const json = done.map((one) => one.json)
-  yield* print(agent === "all" ? json : json[0], () => done.flatMap(({ lines }) => lines))
+  const change = Effect.fnUntraced(function* (source: SessionSource | undefined) {
+    if (source === undefined) return yield* isInstall ? installClaude(input) : uninstallClaude(input)
+    return yield* isInstall ? SourceHooks.install(source, input.yes) : SourceHooks.uninstall(source)
+  })
+  if (agent !== "all") {
+    const { json, lines } = yield* change(sources[0])
+    return yield* print(json, () => lines)
+  }
+  // one that cannot be changed keeps nobody from the others
+  const results = yield* Effect.forEach([undefined, ...sources], (source) => Effect.result(change(source)))
+  const done = results.flatMap((one) => (one._tag === "Success" ? [one.success] : []))
+  yield* print(
+    done.map(({ json }) => json),
+    () => done.flatMap(({ lines }) => lines)
+  )
+  const failure = results.find((one) => one._tag === "Failure")
+  if (failure !== undefined) return yield* failure.failure
 })
 
 export const run = (input: Input) =>

@@ -114,13 +114,14 @@ export const install = Effect.fnUntraced(function* <E, R>(
         const { field, found } = result.failure
         return yield* new SettingsRefused({
           message: `${path}: the field "${field}" is ${found}, so agentd's hooks cannot be added. The file was not changed.`,
-          remedy: `Change the field to what Claude Code expects, or remove it. Then run the command again.`
+          remedy: `Change the field to what the program expects, or remove it. Then run the command again.`
         })
       }
       const backup = `${found.path}${BACKUP}`
       const next = HookSettings.rewrite(text ?? "", found.document, result.success)
-      // only changed lines: the others can contain a key of the user's
-      if (next !== text) yield* agrees(diffOf(text ?? "", next).filter((line) => /^[-+]/.test(line)))
+      // only the hooks: other lines can contain a key of the user's
+      const [before, after] = [settings, result.success].map(({ hooks = {} }) => JSON.stringify(hooks, null, 2))
+      if (next !== text) yield* agrees(diffOf(before!, after!).filter((line) => /^[-+]/.test(line)))
       if (text !== undefined && HookSettings.find(settings).events.length === 0) {
         yield* fs.writeFileString(backup, text, { mode })
       }

@@ -287,6 +287,26 @@ describe("agentd hooks", () => {
     })
   )
 
+  it.live("a file that cannot be changed keeps nobody from the others, and no key in a file is printed", () =>
+    Effect.gen(function* () {
+      const base = yield* folder
+      const env = { HOME: base, XDG_CONFIG_HOME: join(base, "config") }
+      for (const name of [".gemini", ".qwen"]) mkdirSync(join(base, name))
+      writeFileSync(join(base, ".gemini", "settings.json"), "{ // mine\n}\n")
+      const qwen = join(base, ".qwen", "settings.json")
+      writeFileSync(qwen, '{\n  "theme": "dark",\n  "apiKey": "sk-SECRET-123"\n}\n')
+      const { code, err, out } = yield* agentd(
+        ["--state", join(base, "s"), "hooks", "install", "--agent", "all", "--yes"],
+        { env, cwd: base }
+      )
+      expect(code).not.toBe(0)
+      expect(err).toContain(join(".gemini", "settings.json"))
+      expect(out).toContain(`The hooks were added to ${qwen}.`)
+      expect(out + err).not.toContain("SECRET")
+      expect(JSON.parse(readFileSync(qwen, "utf8")).apiKey).toBe("sk-SECRET-123")
+    })
+  )
+
   it.live("an unknown CLI, and a project for another one, are usage errors", () =>
     Effect.gen(function* () {
       const { at, file } = yield* home

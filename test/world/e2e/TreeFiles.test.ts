@@ -112,7 +112,8 @@ describe("copies for a work tree", () => {
     ["copied if it is named in full", ["keys", "keys/model.key"], "secret\n"]
   ] as const)("what the config calls a secret is %s", ([, copy, expected]) =>
     Effect.gen(function* () {
-      const { configure, send, box } = yield* project({}, OTHERS)
+      // only the config can name a secret
+      const { configure, send, box } = yield* project({ ".worktreeinclude": "keys/model.key\n" }, OTHERS)
       configure(
         { copy },
         "cat > ran",
@@ -269,6 +270,32 @@ describe(".worktreeinclude and scripts", () => {
       yield* send("three")
       assert.strictEqual(read(cwd, "ran.1"), "second\n")
     })
+  )
+})
+
+describe("a work tree that is removed", () => {
+  it.live(
+    "copies are no work that keeps it; its trusted tear-down script runs with its ports, also for a removed agent",
+    () =>
+      Effect.gen(function* () {
+        const { box, configure, send } = yield* project({ "scripts/down.sh": "#!/bin/sh\n" }, { "notes.txt": "n\n" })
+        const out = join(box.folder, "down")
+        fs.writeFileSync(box.file("scripts/down.sh"), `#!/bin/sh\necho "port $PORT" > ${out}\n`, { mode: 0o755 })
+        configure({ copy: ["notes.txt"], teardown: "./scripts/down.sh", ports: 1, setup: "A=./b/c true" }, "cat")
+        yield* box.up()
+        const cwd = yield* send("one")
+        assert.strictEqual(read(cwd, "notes.txt"), "n\n")
+        assert.strictEqual(execFileSync("git", ["-C", cwd, "status", "--porcelain"], { encoding: "utf8" }), "")
+        box.configure({ agents: { other: { autostart: false, backend: { type: "command", shell: "cat" } } } })
+        yield* box.agree
+        const [removed] = yield* box.until(
+          "the tree is removed",
+          box.runes("worktree.removed"),
+          (runes) => runes.length > 0
+        )
+        assert.notProperty(removed!.payload, "teardown")
+        assert.match(read(out) ?? "", /^port \d+\n$/)
+      })
   )
 })
 

@@ -151,6 +151,7 @@ const wordless = (name: string, value: unknown): unknown => {
 const REWORDED = [
   ["prepares its working folder", "prepares where it works"],
   ["in progress", "under way"],
+  ["has reported nothing yet", "waits for its session to start"],
   ["has finished a run successfully", "has ended a run well"]
 ] as const
 

@@ -52,6 +52,13 @@ export const worker: Seed = {
     },
     {
       from: ["Spawning"],
+      event: ["PortsGiven"],
+      to: "Spawning",
+      because:
+        "a program may listen on the agent's ports since its worktree was prepared, and the log keeps the new ones"
+    },
+    {
+      from: ["Spawning"],
       event: ["OperatorStop"],
       to: "Stopped",
       act: ["CancelSession"],
