@@ -12,7 +12,6 @@ import { call } from "../../api/rpc/ControlClient.ts"
 import type { Check } from "../../board/DaemonMessages.ts"
 import { portOf, type UserConfig } from "../../config/Config.ts"
 import * as UserGit from "../../runs/git/UserGit.ts"
-import * as StateFolder from "../../core/event-log/StateFolder.ts"
 import { loadUser } from "../../config/ConfigFile.ts"
 import type { PlateInfo } from "../../domain/Messages.ts"
 import * as HookCommand from "../../api/http/HookCommand.ts"
@@ -116,16 +115,7 @@ const planOf = Effect.fnUntraced(function* (approvals: boolean, http: boolean) {
       exitCode: ExitCode.config
     })
   }
-  yield* StateFolder.check(paths.state)
-  yield* Effect.mapError(
-    Spool.prepare(paths.state),
-    (error) =>
-      new VerbFailed({
-        message: `The hooks' scripts cannot be written: ${error.message}`,
-        remedy: "Check that the state directory is yours: agentd doctor",
-        exitCode: ExitCode.failed
-      })
-  )
+  yield* SourceHooks.writeScripts(paths.state)
   const plan = yield* commands(approvals, config)
   return http && port !== undefined
     ? { ...plan, http: { port, token: yield* Tokens.read(paths.state, "hooks") } }

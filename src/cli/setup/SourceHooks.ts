@@ -84,12 +84,11 @@ export const agreed = (of: Pick<SessionSource, "id" | "name">, file: string, yes
     yield* confirm(yes, fact, "Add the hooks?")
   })
 
-export const install = Effect.fnUntraced(function* (source: SessionSource, yes: boolean) {
-  const { paths } = yield* Invocation
-  const file = yield* fileOf(source)
-  yield* StateFolder.check(paths.state)
+/** Writes the scripts that all hooks run. */
+export const writeScripts = Effect.fnUntraced(function* (state: string) {
+  yield* StateFolder.check(state)
   yield* Effect.mapError(
-    Spool.prepare(paths.state),
+    Spool.prepare(state),
     (error) =>
       new VerbFailed({
         message: `The hooks' scripts cannot be written: ${error.message}`,
@@ -97,6 +96,12 @@ export const install = Effect.fnUntraced(function* (source: SessionSource, yes: 
         exitCode: ExitCode.failed
       })
   )
+})
+
+export const install = Effect.fnUntraced(function* (source: SessionSource, yes: boolean) {
+  const { paths } = yield* Invocation
+  const file = yield* fileOf(source)
+  yield* writeScripts(paths.state)
   const { backup, changed } = yield* SettingsFile.install(file, yield* planOf(source), agreed(source, file, yes))
   const lines = [
     changed ? `The hooks were added to ${file}.` : `The hooks were already in ${file}.`,
