@@ -134,6 +134,7 @@ export class EventIntake {
    */
   readonly admit = Effect.fnUntraced({ self: this }, function* (this: EventIntake, heard: Heard, origin: Origin) {
     const now = yield* Clock.currentTimeMillis
+    const { event } = heard
     const process = processOf(origin, this.registry.processes)
     const known = this.registry.ofSession(heard.sessionId)
     const sessions = yield* this.sessions
@@ -144,6 +145,17 @@ export class EventIntake {
       const agent = sessions.find(({ runId }) => runId === origin.run)?.agent
       const { plateId } = plate
       plate.tell({ _tag: "Registered", at: now, plateId, cwd: heard.cwd ?? "", runId: origin.run, agent })
+    }
+    if (process !== undefined && plate.process === undefined && event !== undefined && !isStart(event)) {
+      // the session's start was missed, which would have named the process
+      const { plateId } = plate
+      plate.tell({
+        _tag: "Registered",
+        at: now,
+        plateId,
+        cwd: heard.cwd ?? plate.stand.data.cwd ?? "",
+        ...pidOf(process)
+      })
     }
     plate.heard = now
     this.registry.populated.openUnsafe()

@@ -350,7 +350,7 @@ export const setUp = Effect.fnUntraced(function* (
   yield* stamp(tree, { ...known, setup: hash })
 })
 
-/** Runs the tear-down of a tree that had its set-up. Returns why it failed; undefined if it succeeded, or did not run. */
+/** Runs the tear-down of a tree. Returns why it failed; undefined if it succeeded, or did not run. */
 export const tearDown = Effect.fnUntraced(function* (tree: Tree, mounts: ReadonlyArray<TreeMount>) {
   const { settings } = tree
   if (settings.teardown === undefined) return undefined
