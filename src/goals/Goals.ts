@@ -541,7 +541,7 @@ const merged = (target: string, results: MergeReply["results"]): string => {
 }
 
 /**
- * Removes commits of other goals from the branches to merge. Fails if commits belong to no goal, because nobody
+ * Removes commits of other goals from the branches to merge, and branches with commits of other goals only. Fails if commits belong to no goal, because nobody
  * reviewed them. Also fails if the goal's own commits conflict without the removed ones.
  */
 const onlyItsOwn = Effect.fnUntraced(function* (
@@ -571,7 +571,9 @@ const onlyItsOwn = Effect.fnUntraced(function* (
         `Merge them, too: ${all}. Or first merge the goal to which they belong: agentd goal ls --all`
       )
     }
-    const alone = { ...work, picks: runs.filter((run) => run.goalId === goalId) }
+    const picks = runs.filter((run) => run.goalId === goalId)
+    if (picks.length === 0) continue
+    const alone = { ...work, picks }
     own.push(alone)
     const [result] = (yield* GitMerge.combine(store, tip, [alone], "")).results
     if (result?.outcome !== "conflict") continue
@@ -592,6 +594,13 @@ const onlyItsOwn = Effect.fnUntraced(function* (
   return own
 })
 
+const nothingToMerge = (goalId: string) =>
+  refuse(
+    "conflict",
+    `There is nothing to merge: no task of ${goalId} has a commit on its own branch.`,
+    `See where its tasks were done: agentd goal show ${goalId}`
+  )
+
 /** Merges the completed work of a goal into a branch, and records that in the log. */
 const deliver = Effect.fnUntraced(function* (
   registry: GoalRegistry,
@@ -608,13 +617,7 @@ const deliver = Effect.fnUntraced(function* (
     )
   }
   const works = ReviewGate.worksOf(goal.plan)
-  if (works.length === 0) {
-    return yield* refuse(
-      "conflict",
-      `There is nothing to merge: no task of ${goalId} has a commit on its own branch.`,
-      `See where its tasks were done: agentd goal show ${goalId}`
-    )
-  }
+  if (works.length === 0) return yield* nothingToMerge(goalId)
   if (registry.isSealed(conversation)) {
     return yield* refuse(
       "closed",
@@ -632,6 +635,7 @@ const deliver = Effect.fnUntraced(function* (
   const tip = how.done?.from ?? (yield* GitStore.commitOf(store, `refs/heads/${target}`))
   const own =
     how.all || tip === undefined ? works : yield* onlyItsOwn(registry, store, tip, { conversation, goalId, works })
+  if (own.length === 0) return yield* nothingToMerge(goalId)
   const { results, toCheckout } =
     how.done === undefined
       ? yield* GitMerge.into(store, target, own, { goalId, what })

@@ -10,7 +10,11 @@ const plan = (world: World, ...ids: ReadonlyArray<string>) =>
   world.file(...ids.map((id, n) => ({ id, title: id, owner: "bob", ...(n === 0 ? {} : { dependsOn: [ids[n - 1]] }) })))
 
 /** Goals with a task after the other, each on bob's branch, in the order in which their turns are let go on. */
-const bob = (world: World, writes: (task: string) => readonly [string, string], order: ReadonlyArray<string>) => {
+const bob = (
+  world: World,
+  writes: (task: string) => readonly [string, string] | undefined,
+  order: ReadonlyArray<string>
+) => {
   const place = world.worktree("bob")
   const doing: Array<string> = []
   world.crew.add(
@@ -20,8 +24,8 @@ const bob = (world: World, writes: (task: string) => readonly [string, string], 
         const task = messageId.split("/")[2]!
         doing.push(task)
         // the next in order has been asked for before this one ends
-        const [name, text] = writes(task)
-        commit(place.cwd, task, { [name]: text })
+        const written = writes(task)
+        if (written !== undefined) commit(place.cwd, task, { [written[0]]: written[1] })
         if (order.includes(task)) return yield* Effect.never
         return { output: task }
       }),
@@ -94,6 +98,26 @@ describe("goals on one agent's branch", () => {
         assert.strictEqual(inMain(world), "ac")
         yield* world.merge("g2")
         assert.strictEqual(inMain(world), "abcd")
+      })
+    )
+  )
+
+  it.live("a goal without a commit of its own is not said to be in the branch with another goal's commits", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.repository()
+        bob(world, (task) => (task === "b" ? undefined : own(task)), [])
+        yield* world.submit({ plan: plan(world, "a") })
+        yield* world.state("g1", "goal_met")
+        yield* world.submit({ plan: plan(world, "b") })
+        yield* world.state("g2", "goal_met")
+        assert.strictEqual(
+          refusal(yield* Effect.flip(world.merge("g2"))),
+          "There is nothing to merge: no task of g2 has a commit on its own branch.\nSee where its tasks were done: agentd goal show g2"
+        )
+        assert.strictEqual(inMain(world), "")
+        yield* world.merge("g1")
+        assert.match((yield* world.merge("g2")).message, /^0 merged into main, 1 already there/)
       })
     )
   )
