@@ -25,6 +25,8 @@ export interface Setting {
   readonly inside?: "ask" | "run"
   /** Absolute path of the work tree, if calls may name it. */
   readonly root?: string
+  /** True if git may take this folder, relative to the work tree, for a bare repository. */
+  readonly isBare?: (folder: string) => boolean
 }
 
 export interface PartVerdict {
@@ -157,12 +159,18 @@ export class Judge {
     const program = words[0]?.value ?? ""
     const known = words.length === 0 ? NOTHING : readProgram(words, folders)
     const isGiven = part.found === true && known.base !== undefined
-    const more = [...doubts.map(runs), ...(isGiven ? [runs(`${program} gets every file that find finds`)] : [])]
+    const bare = known.shape[0] === "git" ? folders?.find((folder) => this.setting.isBare?.(folder)) : undefined
+    const more = [
+      ...doubts.map(runs),
+      ...(isGiven ? [runs(`${program} gets every file that find finds`)] : []),
+      ...(bare === undefined ? [] : [runs(`git obeys the settings of the repository in ${bare}`)])
+    ]
     const reading = { ...known, extra: [...known.extra, ...more] }
     const ruled = this.ruled(part, reading)
     if (ruled !== undefined || !counts) return ruled
-    // with what find finds, the same words are another command each time
-    const rule = words.length === 0 || isGiven ? undefined : this.rules.covering(part, reading)
+    // with what find finds, and in another repository, the same words are another command each time
+    const isOther = isGiven || bare !== undefined
+    const rule = words.length === 0 || isOther ? undefined : this.rules.covering(part, reading)
     const files: FileEffects = { effects: [], lacks: [], rules: [] }
     for (const { access, operator, target } of redirections) {
       if (access === "none") continue
@@ -192,7 +200,7 @@ export class Judge {
         command: rule === undefined && of.length > 0 ? part : undefined,
         reading,
         others: files.lacks.map((one) => fileRules("write", one)),
-        isOnce: isFed || isClosed || isGiven || files.effects.length > files.lacks.length
+        isOnce: isFed || isClosed || isOther || files.effects.length > files.lacks.length
       }
     )
   }

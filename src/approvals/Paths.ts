@@ -14,7 +14,7 @@ const SECRETS = `
   id_rsa* id_dsa* id_ecdsa* id_ed25519* *.tfstate *.tfvars auth.json service-account*.json *adminsdk*.json
   credentials credentials.json credentials.toml credentials.yml credentials.yaml credentials.xml credentials.db
   .secrets secrets secrets.yml secrets.yaml secrets.json secrets.toml token*.txt apikey*.txt kubeconfig .*_history
-  .ssh .aws .gnupg .kube .password-store .config/gh .docker/config.json .m2/settings.xml
+  .ssh .aws .gnupg .kube .password-store .config/gh .git/config .docker/config.json .m2/settings.xml
 `
 
 /** Examples that a project shows to everybody. */
@@ -31,6 +31,7 @@ const TRUSTED = `
   .lefthook.yml .lintstagedrc* .mise* mise.toml .tool-versions .cargo .bin .envrc .npmrc .yarn .yarnrc .yarnrc.yml
   .pnpmfile.cjs .pnp.cjs bunfig.toml .mcp.json .aider* .clinerules .roo .kiro .continue .zed .cursorrules agentd.json
   agentd.jsonc opencode.json opencode.jsonc agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md head
+  .worktreeinclude node_modules .venv venv
 `
 
 /** Devices that hold nothing of anybody's. */

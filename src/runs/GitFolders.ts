@@ -44,6 +44,15 @@ const writable = part("writable")
 const existing = (folder: string, ...names: ReadonlyArray<string>) =>
   names.map((name) => path.join(folder, name)).filter((file) => attempt(() => fs.lstatSync(file)) !== undefined)
 
+/**
+ * True if git may take a folder for a bare repository, from `folder` up to below `root`: git would run what its settings
+ * name. A checkout can bring such a folder. `folder`: relative to `root`.
+ */
+export const isBare = (root: string, folder: string): boolean =>
+  folder !== "" && (existing(path.join(root, folder), "HEAD").length > 0 || isBare(root, parentOf(folder)))
+
+const parentOf = (folder: string): string => folder.slice(0, Math.max(0, folder.lastIndexOf("/")))
+
 /** Returns the folders that a work tree's `.git` file names, if they refer back to that file. */
 const linked = (file: string): Omit<GitFolders, "around"> | undefined => {
   const named = /^gitdir: (.+)$/.exec(first(file) ?? "")?.[1]

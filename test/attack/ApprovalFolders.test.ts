@@ -1,8 +1,13 @@
 /** Calls one after the other in a shell that keeps its folder between them, as that of Claude Code does. */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { decide as approve } from "../../src/agents/actors/Approval.ts"
 import { movedBy, subjectOf } from "../../src/agents/run/CallSubject.ts"
 import { decide } from "../../src/approvals/Decision.ts"
 import type { Folders } from "../../src/approvals/Reading.ts"
+import { folder } from "../support/Scratch.ts"
 import { RULES, type Sequence, SEQUENCES } from "./approvals/EleventhRound.ts"
 import { SEQUENCES as TWELFTH } from "./approvals/TwelfthRound.ts"
 
@@ -65,4 +70,28 @@ describe("a shell that keeps its folder", () => {
       decide(subjectOf({ ...grep, stood: { folders } }, ROOT), { mode: "auto", root: ROOT, rules: RULES }).verdict
     assert.deepStrictEqual([from(["", "private"]), from(undefined)], ["ask", "ask"])
   })
+})
+
+describe("a bare repository that a checkout brings", () => {
+  const config = { approvals: { mode: "auto", inside: "ask" }, backend: { type: "claude" }, fallback: [] } as never
+  const rules = [{ effect: "allow", subject: { command: "git status" }, place: { scope: "agent", at: null } }] as const
+
+  it.effect("has settings that git obeys below its folder, which no rule allows", () =>
+    Effect.gen(function* () {
+      const root = yield* folder("agentd-bare-")
+      for (const path of ["vendor/x/objects", "src/a", ".git"]) mkdirSync(join(root, path), { recursive: true })
+      for (const path of ["vendor/x/HEAD", ".git/HEAD"]) writeFileSync(join(root, path), "ref: refs/heads/main\n")
+      const verdict = (command: string, before: Folders = [""]) =>
+        approve(config, rules, { ...bash(command), folder: root, stood: { folders: before } }).verdict
+      for (const line of [
+        "cd vendor/x && git status",
+        "cd vendor/x/objects; git log -1",
+        "cd vendor/x; timeout 5 git diff"
+      ])
+        assert.strictEqual(verdict(line), "ask", line)
+      assert.strictEqual(verdict("git status", ["", "vendor/x"]), "ask")
+      for (const line of ["git status", "cd src/a && git status", "cd vendor && git log", "cd vendor/x && ls"])
+        assert.strictEqual(verdict(line), "run", line)
+    })
+  )
 })

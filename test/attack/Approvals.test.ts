@@ -18,6 +18,7 @@ import { ATTACKS as SECOND } from "./approvals/SecondRound.ts"
 import { ATTACKS as SIXTH } from "./approvals/SixthRound.ts"
 import { ATTACKS as TENTH } from "./approvals/TenthRound.ts"
 import { ATTACKS as THIRD } from "./approvals/ThirdRound.ts"
+import { ATTACKS as THIRTEENTH } from "./approvals/ThirteenthRound.ts"
 import { ALLOWED, decided, rulesOf, SETTING, WIDE } from "./approvals/Rules.ts"
 
 const ROUNDS = {
@@ -29,7 +30,8 @@ const ROUNDS = {
   "sixth round": { kinds: SIXTH, setting: SETTING },
   "eighth round": { kinds: EIGHTH, setting: SETTING },
   "ninth round": { kinds: NINTH, setting: SETTING },
-  "tenth round": { kinds: TENTH, setting: SETTING }
+  "tenth round": { kinds: TENTH, setting: SETTING },
+  "thirteenth round": { kinds: THIRTEENTH, setting: WIDE }
 }
 const ATTACKS = Object.values(ROUNDS).flatMap(({ kinds }) => kinds)
 

@@ -11,6 +11,7 @@ import { restricts, type Rule } from "../../approvals/Rule.ts"
 import * as Rules from "../../approvals/Decision.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
 import { programOf } from "../../runs/AcpProgram.ts"
+import { isBare } from "../../runs/GitFolders.ts"
 import { type ReportedCall, subjectOf } from "../run/CallSubject.ts"
 
 export interface Call extends ReportedCall {
@@ -46,7 +47,14 @@ export const decide = (
 ): Rules.Decision => {
   const { asksAlways, asksToChoose, folder, tool, voice } = call
   const { inside, mode } = config.approvals
-  const setting = { mode, rules, inside, confined: isConfined(config), root: folder }
+  const setting = {
+    mode,
+    rules,
+    inside,
+    confined: isConfined(config),
+    root: folder,
+    isBare: (path: string) => isBare(folder, path)
+  }
   const start = "cwd" in config.backend ? resolve(folder, config.backend.cwd ?? ".") : folder
   const { stood, ...fresh } = call
   const reported = keepsFolder(config) && stood !== undefined ? { ...fresh, stood } : fresh

@@ -11,6 +11,7 @@ import { isConfined } from "../../agents/actors/Approval.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
 import { didYouMean } from "../../config/DidYouMean.ts"
 import { rulesOf } from "../../config/RulesInForce.ts"
+import { isBare } from "../../runs/GitFolders.ts"
 import { visible } from "../../domain/VisibleText.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
@@ -53,7 +54,7 @@ const settingOf = (rules: ReadonlyArray<Rule>, root: string | undefined, config:
   inside: config?.approvals.inside ?? "ask",
   confined: config !== undefined && isConfined(config),
   rules,
-  ...(root === undefined ? {} : { root })
+  ...(root === undefined ? {} : { root, isBare: (folder: string) => isBare(root, folder) })
 })
 
 const formOf = ({ offers, parts, reason, rule, verdict }: Decision, kept: ReadonlyArray<FiledRule>) => {

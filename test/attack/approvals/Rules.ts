@@ -46,6 +46,7 @@ export const ALLOWED: ReadonlyArray<string | RuleSubject> = [
 export const SETTING: Setting = {
   mode: "auto",
   root: "/repo",
+  isBare: (folder) => folder === "build",
   rules: rulesOf({
     allow: ALLOWED,
     ask: ["git push"],
