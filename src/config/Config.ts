@@ -6,9 +6,10 @@
  * the documentation all use it.
  */
 import { Schema } from "effect"
+import { posix } from "node:path"
 import { Rules } from "./RuleConfig.ts"
 import { ruleProblems } from "./RuleProblems.ts"
-import { AgentConfig, BudgetConfig, MachineBudget, PricesConfig } from "./AgentConfig.ts"
+import { AgentConfig, BudgetConfig, MachineBudget, PricesConfig, worktreeConfigOf } from "./AgentConfig.ts"
 import { ChannelsConfig } from "./ChannelConfig.ts"
 import { didYouMean } from "./DidYouMean.ts"
 import { MAX_PROBLEMS } from "./ConfigProblem.ts"
@@ -233,6 +234,27 @@ const overruled = ({ agents, approvals: { rules } }: Pick<Config, "agents" | "ap
   ].slice(0, MAX_PROBLEMS)
 }
 
+/** Reports caches inside other caches: an agent that writes to the outer one could redirect the inner one. */
+const nestedCaches = ({ agents }: Pick<Config, "agents">) => {
+  const all = Object.entries(agents).flatMap(([agent, config]) =>
+    (worktreeConfigOf(config)?.cache ?? []).map((one, index) => {
+      const { path, shared } = typeof one === "string" ? { path: one, shared: false } : one
+      return { at: ["agents", agent, "worktree", "cache", index], agent, folder: posix.normalize(`${path}/`), shared }
+    })
+  )
+  return all
+    .flatMap((one) => {
+      const outer = all.find((other) =>
+        other.agent === one.agent
+          ? other !== one && one.folder.startsWith(other.folder)
+          : other.shared && one.shared && one.folder !== other.folder && one.folder.startsWith(other.folder)
+      )
+      const issue = `is inside the cache "${outer?.folder}" of ${outer?.agent}: name only one of them`
+      return outer === undefined ? [] : [{ path: one.at, issue }]
+    })
+    .slice(0, MAX_PROBLEMS)
+}
+
 /** The schema of `agentd.jsonc` in the root folder of a project. */
 export const Config = Schema.Struct({
   $schema: Schema$,
@@ -260,7 +282,7 @@ export const Config = Schema.Struct({
     Span,
     'How long texts of prompts, messages and tools are kept: "30d". Then they are erased permanently. Default: the value of the user\'s own config.'
   )
-}).check(Schema.makeFilter(unknownAgents), Schema.makeFilter(overruled))
+}).check(Schema.makeFilter(unknownAgents), Schema.makeFilter(overruled), Schema.makeFilter(nestedCaches))
 export type Config = typeof Config.Type
 
 export const TelemetryConfig = Schema.Struct({

@@ -7,8 +7,8 @@
  * next run, and its new limits from its next start.
  */
 import { putRight } from "../domain/ErrorLimit.ts"
-import { Context, Deferred, Effect, FileSystem, Scope, Semaphore, Stream } from "effect"
-import { basename, dirname } from "node:path"
+import { Context, Deferred, Effect, FileSystem, Latch, Scope, Semaphore, Stream } from "effect"
+import { basename, dirname, join } from "node:path"
 import { ActorSystem } from "../core/event-actor/ActorSystem.ts"
 import * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
@@ -30,7 +30,7 @@ import * as ConfigTrust from "./ConfigTrust.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import { Bus, type ConfigNews } from "./service/Bus.ts"
 import * as Secrets from "./Secrets.ts"
-import { INCLUDE } from "../agents/workplace/TreeFiles.ts"
+import * as TrustedFiles from "./TrustedFiles.ts"
 import { AgentRegistry } from "./AgentRegistry.ts"
 import { AgentsEnvironment, type Services } from "./AgentsEnvironment.ts"
 import type { ProjectRecord } from "./Recovery.ts"
@@ -59,6 +59,8 @@ export class Project {
   /** Completed when the conversation is closed and everything in it has ended. */
   readonly retired = Deferred.makeUnsafe<void>()
   private readonly reading = Semaphore.makeUnsafe(1)
+  /** Opened when another config is in force: it may name other files to watch. */
+  private readonly renewed = Latch.makeUnsafe(false)
   private readonly notices: ConfigNotice.ConfigNotice
   /** Checks a project name. Returns an error if another project has the name; undefined if the name is free. */
   private readonly taken: (name: string, before: string) => CommandRefused | undefined
@@ -381,6 +383,7 @@ export class Project {
       yield* Effect.provide(ConfigTrust.drop(before), this.services)
       if (!isNew) return
       this.config = config
+      this.renewed.openUnsafe()
       this.kept = RulesInForce.ofProject(seen)
       this.name = config.name
       this.record.name = config.name
@@ -411,23 +414,33 @@ export class Project {
 
   /**
    * Reloads the config file now, because it may have changed earlier, and then after each change until the scope
-   * closes.
+   * closes. Also reloads after a change of a file that is trusted with the config.
    */
-  readonly watch = Effect.suspend(() =>
-    Stream.merge(Stream.succeed(undefined), this.changes).pipe(
+  readonly watch = Effect.suspend(() => {
+    this.renewed.closeUnsafe()
+    return Stream.merge(Stream.succeed(undefined), this.changes).pipe(
       // editors write a file in several steps, so wait until the file has not changed for 200 ms
       Stream.debounce("200 millis"),
-      Stream.runForEach(() => this.reload("nothing", "agentd"))
+      Stream.interruptWhen(this.renewed.await),
+      Stream.runForEach(() => this.reload("nothing", "agentd")),
+      Effect.andThen(this.renewed.await)
     )
-  ).pipe(
+  }).pipe(
     Effect.catchDefect((defect) => Effect.fail(defect)),
     Effect.tapCause((cause) => Effect.logWarning(`${this.path} is not watched for a moment`, cause)),
-    Effect.retry(Backoff.waits(Backoff.constant("30 seconds")))
+    Effect.retry(Backoff.waits(Backoff.constant("30 seconds"))),
+    Effect.forever
   )
 
   private get changes() {
-    return Context.get(this.services, FileSystem.FileSystem)
-      .watch(dirname(this.path))
-      .pipe(Stream.filter(({ path }) => [basename(this.path), INCLUDE].includes(basename(path))))
+    const { watch } = Context.get(this.services, FileSystem.FileSystem)
+    const root = dirname(this.path)
+    const names = [basename(this.path), ...TrustedFiles.namesOf(this.config)]
+    const changesIn = (folder: string) =>
+      Stream.filter(watch(join(root, folder)), ({ path }) => names.includes(join(folder, basename(path))))
+    const folders = [...new Set(names.map(dirname))].filter((folder) => folder !== ".")
+    // a folder of scripts may be missing: they are then read with the config
+    const others = folders.map((folder) => Stream.catchCause(changesIn(folder), () => Stream.empty))
+    return Stream.mergeAll([changesIn("."), ...others], { concurrency: "unbounded" })
   }
 }

@@ -16,7 +16,7 @@ import * as TreeSetup from "../agents/workplace/TreeSetup.ts"
 const MAX_FILE = 256 * 1024
 
 /** Paths of the files that the config refers to, relative to the project's root. They need not exist. */
-const namesOf = ({ agents }: Project): ReadonlyArray<string> => {
+export const namesOf = ({ agents }: Project): ReadonlyArray<string> => {
   const trees = Object.values(agents).flatMap((agent) => worktreeConfigOf(agent) ?? [])
   if (trees.length === 0) return []
   const scripts = trees

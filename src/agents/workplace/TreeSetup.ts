@@ -176,6 +176,11 @@ const place = Effect.fnUntraced(function* (tree: Tree, cache: Cache, isHeld: boo
   const files = yield* FileSystem.FileSystem
   const { name, source } = cache
   const target = path.join(tree.cwd, name)
+  // an earlier config may have given the agent the folder above
+  const all = path.join(tree.state, "caches", tree.project)
+  const led = yield* linkIn(all, path.relative(all, source))
+  if (led !== undefined)
+    return yield* failed(`the cache ${name} leads through the link ${led}`, "check where it leads, and remove it")
   yield* writing(files.makeDirectory(source, { recursive: true, mode: 0o700 }))
   yield* unlinked(tree, cache)
   const link = yield* linkIn(tree.cwd, name)

@@ -53,6 +53,30 @@ describe("a changed work tree", () => {
   })
 })
 
+describe("a cache inside another one", () => {
+  for (const [what, a, b, expected] of [
+    [
+      "of the same agent",
+      ["target", "./target/debug"],
+      [],
+      /agents\.a\.worktree\.cache\[1\]: is inside the cache "target\/" of a/
+    ],
+    ["twice the same", ["x", { path: "x/", shared: true }], [], /agents\.a\.worktree\.cache\[0\]/],
+    ["of two agents that share them", [{ path: "x/y", shared: true }], [{ path: "x", shared: true }], /of b/],
+    ["of two agents, each its own", ["x/y"], ["x"], undefined],
+    ["one shared by two", [{ path: "x", shared: true }], [{ path: "x/.", shared: true }], undefined],
+    ["beside another with a longer name", ["x", "xy"], [], undefined]
+  ] as const)
+    it(what, () => {
+      const agents = { a: { backend, worktree: { cache: a } }, b: { backend, worktree: { cache: b } } }
+      const result = Effect.runSync(
+        Effect.result(ConfigFile.parse(JSON.stringify({ agents }), "/home/ada/demo/agentd.jsonc"))
+      )
+      if (expected === undefined) assert.strictEqual(result._tag, "Success")
+      else assert.match(result._tag === "Failure" ? result.failure.message : "", expected)
+    })
+})
+
 describe("a path of a work tree that leads out of the project", () => {
   for (const path of ["/etc/passwd", "../x", "a/../../x", "~/.ssh", ".git/config", "a/.git", ".", ""]) {
     it(JSON.stringify(path), () => {

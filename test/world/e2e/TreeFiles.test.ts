@@ -262,7 +262,11 @@ describe(".worktreeinclude and scripts", () => {
       const cwd = yield* send("one")
       assert.strictEqual(read(cwd, "ran.1"), "first\n")
       fs.writeFileSync(box.file("scripts/setup.sh"), "#!/bin/sh\necho second > ran.1\n")
-      configure({ setup: "scripts/setup.sh" })
+      // the script's own folder is watched
+      yield* box.until("the project's row says it", box.cli("status"), ({ stdout }) =>
+        /waits for you.*trust shop/.test(stdout)
+      )
+      assert.match((yield* box.cli("config", "diff")).stdout, /scripts\/setup\.sh has changed/)
       yield* send("two")
       assert.strictEqual(read(cwd, "ran.1"), "first\n")
       fs.writeFileSync(join(cwd, "scripts/setup.sh"), "#!/bin/sh\necho planted > ran.1\n")

@@ -219,3 +219,22 @@ describe("caches and the tear-down", () => {
       })
   )
 })
+
+describe("a cache", () => {
+  it.live("is not led elsewhere by a link that the agent has left in another cache", () =>
+    Effect.gen(function* () {
+      const { box, configure, send } = yield* project()
+      const outside = join(box.folder, "outside")
+      mkdirSync(outside)
+      configure({ cache: ["build"] }, `cat >/dev/null; ln -s ${outside} build/inner`, HELD)
+      yield* box.up()
+      yield* send("one")
+      configure({ cache: ["build/inner"] }, "cat > build/inner/written", HELD)
+      yield* box.agree
+      assert.strictEqual((yield* box.cli("send", "builder", "two")).code, 0)
+      const row = yield* box.untilAgent("builder", "stops", ({ state }) => state === "Stopped")
+      assert.match(row.detail, /^the cache build\/inner leads through the link .*\/builder\/build\/inner$/)
+      assert.deepStrictEqual(readdirSync(outside), [])
+    })
+  )
+})
