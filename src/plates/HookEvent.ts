@@ -21,6 +21,8 @@ export interface Heard {
   readonly name: string
   /** The name of the coding CLI; undefined: Claude Code, or unknown. */
   readonly cli?: string
+  /** True if the CLI reports no session's start: a new session of a process continues the row of the one before. */
+  readonly startless?: true
   readonly sessionId: string
   readonly cwd: string | undefined
   readonly transcriptPath: string | undefined
@@ -207,13 +209,18 @@ export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefus
  */
 export const parseOf = (
   source: SessionSource,
-  raw: unknown,
+  hook: unknown,
   at: number
 ): Result.Result<Heard | undefined, EventRefused> => {
+  const raw = isObject(hook) && source.shape !== undefined ? source.shape(hook) : hook
   const name = isObject(raw) ? raw["hook_event_name"] : undefined
   const translate = typeof name === "string" && Object.hasOwn(source.hooks, name) ? source.hooks[name] : undefined
   if (translate === undefined && typeof name === "string") return Result.succeed(undefined)
   // without a name, the hook is refused as one of Claude Code
   const body = isObject(raw) ? { ...raw, ...translate?.(raw), transcript_path: undefined } : raw
-  return Result.map(parse(body, at), (heard) => ({ ...heard, cli: source.name }))
+  return Result.map(parse(body, at), (heard) => ({
+    ...heard,
+    cli: source.name,
+    ...(source.startless === undefined ? {} : { startless: true as const })
+  }))
 }

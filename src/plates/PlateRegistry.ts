@@ -166,8 +166,11 @@ export class PlateRegistry {
     const known = this.ofSession(heard.sessionId)
     if (known !== undefined) return known
     if (named !== undefined && !named.isOpen) return named
-    const process = speaker.process && this.open.find((plate) => sameProcess(plate.process, speaker.process))
-    return process ?? this.going(heard) ?? (named && this.admits(named, speaker) ? named : undefined)
+    return this.ofProcess(speaker) ?? this.going(heard) ?? (named && this.admits(named, speaker) ? named : undefined)
+  }
+
+  private ofProcess({ process }: Speaker): PlateActor | undefined {
+    return process && this.open.find((plate) => sameProcess(plate.process, process))
   }
 
   private ofHook(heard: Heard, speaker: Speaker): PlateActor | undefined {
@@ -175,7 +178,7 @@ export class PlateRegistry {
     if (known !== undefined) return known
     const named = this.namedBy(speaker)
     if (named !== undefined && (named.sessionId === null || this.admits(named, speaker))) return named
-    return this.going(heard)
+    return (heard.startless === true ? this.ofProcess(speaker) : undefined) ?? this.going(heard)
   }
 
   private namedBy({ plate, run }: Speaker): PlateActor | undefined {

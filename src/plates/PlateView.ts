@@ -6,6 +6,7 @@ import type { PlateInfo } from "../domain/Messages.ts"
 import * as StatusWords from "../domain/StatusWords.ts"
 import type { Request } from "./Approvals.ts"
 import type { Prompt } from "./PlateState.ts"
+import { SESSION_SOURCES } from "./SessionSources.ts"
 import * as PlateFacts from "./PlateFacts.ts"
 import type { Stand } from "./PlateActor.ts"
 import type { Transcript } from "./Transcript.ts"
@@ -33,6 +34,11 @@ const asks = ({ agentId, kind, tool }: Prompt): string => {
   return tool === "*" ? `${who}asks for permission` : `${who}asks to use ${tool}`
 }
 
+/** The CLIs of which no signal tells that a call waits for the user. */
+const cannotTellAsking: ReadonlySet<string | undefined> = new Set(
+  SESSION_SOURCES.filter(({ tells }) => tells.asks.startsWith("no:")).map(({ name }) => name)
+)
+
 interface Told {
   readonly data: Stand["data"]
   readonly facts: PlateFacts.PlateFacts
@@ -41,7 +47,8 @@ interface Told {
 const working = ({ data, facts }: Told, lastTold: number, now: number): string => {
   const { calls, compacting } = data
   const tools = [...new Set([...calls.map(({ tool }) => tool), ...(facts.using === null ? [] : [facts.using.tool])])]
-  const what = compacting ? "compacts its conversation" : tools.length > 0 ? `runs ${tools.join(", ")}` : "works"
+  const call = `runs ${tools.join(", ")}${cannotTellAsking.has(data.cli) ? ", or asks to" : ""}`
+  const what = compacting ? "compacts its conversation" : tools.length > 0 ? call : "works"
   return now - lastTold > SILENCE ? `${what}; silent for ${Math.floor((now - lastTold) / 1_000)} s` : what
 }
 

@@ -21,11 +21,21 @@ export interface SessionSource {
   readonly version: string
   /**
    * The file in the user's home folder to which the hooks are added. `variable`: the environment variable that names
-   * the folder, if it is set.
+   * the folder, if it is set. `ending`: if present, the file is a folder in which each hook is an executable file of its
+   * own, whose name is the hook's with this ending.
    */
-  readonly file: { readonly variable?: string; readonly folder: string; readonly name: string }
+  readonly file: {
+    readonly variable?: string
+    readonly folder: string
+    readonly name: string
+    readonly ending?: string
+  }
   /** Number of the file's time units in a second. */
   readonly timeUnit: 1 | 1000
+  /** Gives a hook the fields of Claude Code's hooks, if the CLI names its fields differently. */
+  readonly shape?: (body: Body) => Body
+  /** True if no hook reports a session's start: a new session of a process continues the row of the one before. */
+  readonly startless?: true
   /** Fields of the file without which the CLI runs no hooks. */
   readonly requires?: { readonly [field: string]: { readonly [field: string]: boolean } }
   /** The CLI's hooks that are installed, each with its translation. */

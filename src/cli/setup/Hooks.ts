@@ -19,6 +19,7 @@ import * as Spool from "../../api/http/Spool.ts"
 import * as Tokens from "../../api/http/Tokens.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
+import * as HookScripts from "./HookScripts.ts"
 import * as HookSettings from "./HookSettings.ts"
 import { Entry, Invocation, print } from "../parse/Invocation.ts"
 import { age, type Cell, paint, plain, table } from "../render/Output.ts"
@@ -56,16 +57,30 @@ const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CON
 export const installedFor = Effect.fnUntraced(function* (state: string) {
   return yield* Effect.filter([yield* userFile, ...(yield* SourceHooks.files)], (file) =>
     Effect.map(
-      Effect.orElseSucceed(SettingsFile.read(file), () => undefined),
-      (found) =>
-        found?.text !== undefined &&
-        HookSettings.find(found.document.settings).events.length > 0 &&
-        found.text.includes(JSON.stringify(state).slice(1, -1))
+      Effect.orElseSucceed(textsIn(file), () => []),
+      (texts) => texts.some((text) => text.includes(JSON.stringify(state).slice(1, -1)))
     )
   )
 })
 
-export const takeOut = SettingsFile.uninstall
+const isFolder = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Effect.orElseSucceed(
+    Effect.map(fs.stat(path), ({ type }) => type === "Directory"),
+    () => false
+  )
+})
+
+/** The texts with agentd's hooks in a settings file, or in a folder of scripts. */
+const textsIn = Effect.fnUntraced(function* (file: string) {
+  if (yield* isFolder(file)) return [...(yield* HookScripts.ours(file)).values()]
+  const { document, text } = yield* SettingsFile.read(file)
+  return text !== undefined && HookSettings.find(document.settings).events.length > 0 ? [text] : []
+})
+
+export const takeOut = Effect.fnUntraced(function* (file: string) {
+  yield* (yield* isFolder(file)) ? HookScripts.uninstall(file) : SettingsFile.uninstall(file)
+})
 
 const projectFile = NodePath.resolve(".claude", "settings.local.json")
 

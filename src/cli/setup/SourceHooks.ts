@@ -18,6 +18,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { diffLines } from "../projects/ConfigRows.ts"
 import { Entry, Invocation, printLines } from "../parse/Invocation.ts"
 import { paint, plain, table, type TableOptions } from "../render/Output.ts"
+import * as HookScripts from "./HookScripts.ts"
 import * as HookSettings from "./HookSettings.ts"
 import * as SettingsFile from "./SettingsFile.ts"
 
@@ -35,10 +36,14 @@ const folderOf = Effect.fnUntraced(function* ({ file }: SessionSource) {
   return named === undefined || named === "" ? NodePath.join(Account.home(), file.folder) : named
 })
 
+/** Whether each hook of the CLI is a file of its own. */
+const hasScripts = ({ file }: SessionSource) => file.ending !== undefined
+
+/** The settings file, or the folder of the scripts. */
 const fileOf = (source: SessionSource) =>
   Effect.map(folderOf(source), (folder) => NodePath.join(folder, source.file.name))
 
-/** The settings files of all CLIs. They need not exist. */
+/** The settings files and folders of scripts of all CLIs. They need not exist. */
 export const files = Effect.forEach(SESSION_SOURCES, fileOf)
 
 /** The CLIs that a name means, without Claude Code. */
@@ -102,7 +107,10 @@ export const install = Effect.fnUntraced(function* (source: SessionSource, yes: 
   const { paths } = yield* Invocation
   const file = yield* fileOf(source)
   yield* writeScripts(paths.state)
-  const { backup, changed } = yield* SettingsFile.install(file, yield* planOf(source), agreed(source, file, yes))
+  const [plan, agrees] = [yield* planOf(source), agreed(source, file, yes)]
+  const { backup, changed } = yield* hasScripts(source)
+    ? HookScripts.install(file, plan, agrees)
+    : SettingsFile.install(file, plan, agrees)
   const lines = [
     changed ? `The hooks were added to ${file}.` : `The hooks were already in ${file}.`,
     ...(backup === null ? [] : [`A copy of the previous file: ${backup}`]),
@@ -112,14 +120,28 @@ export const install = Effect.fnUntraced(function* (source: SessionSource, yes: 
   return { json: { agent: source.id, file, changed, backup }, lines } satisfies Done
 })
 
+const removed = (changed: boolean, file: string): string =>
+  changed ? `The hooks were removed from ${file}.` : `There were no agentd hooks in ${file}.`
+
 export const uninstall = Effect.fnUntraced(function* (source: SessionSource) {
   const file = yield* fileOf(source)
+  if (hasScripts(source)) {
+    const { changed, kept } = yield* HookScripts.uninstall(file)
+    return { json: { agent: source.id, file, changed, backup: null }, lines: [removed(changed, file), ...kept] }
+  }
   const { changed, kept } = yield* SettingsFile.uninstall(file)
   const lines = [
-    changed ? `The hooks were removed from ${file}.` : `There were no agentd hooks in ${file}.`,
+    removed(changed, file),
     ...(kept === null ? [] : [`The file has other changes since the install. A copy from before the install: ${kept}`])
   ]
   return { json: { agent: source.id, file, changed, backup: kept }, lines } satisfies Done
+})
+
+const hooksIn = Effect.fnUntraced(function* (source: SessionSource, file: string) {
+  const plan = yield* planOf(source)
+  if (hasScripts(source)) return yield* HookScripts.find(file, plan)
+  const { settings } = (yield* SettingsFile.read(file)).document
+  return { installed: HookSettings.find(settings).events.length > 0, isCurrent: HookSettings.isCurrent(settings, plan) }
 })
 
 /** The state of the hooks in a CLI's settings, and what they tell. `problem`: null if there is none. */
@@ -129,14 +151,13 @@ export const status = Effect.forEach(
     const { id, name, tells, version } = source
     const file = yield* fileOf(source)
     const of = { agent: id, name, measured: version, file, tells }
-    const found = yield* Effect.result(SettingsFile.read(file))
+    const found = yield* Effect.result(hooksIn(source, file))
     if (found._tag === "Failure") return { ...of, installed: false, problem: found.failure.message }
-    const { settings } = found.success.document
-    const installed = HookSettings.find(settings).events.length > 0
-    const isCurrent = !installed || HookSettings.isCurrent(settings, yield* planOf(source))
-    const problem = isCurrent
-      ? null
-      : `the hooks differ from those that this agentd writes. To update them: agentd hooks install --agent ${id}`
+    const { installed, isCurrent } = found.success
+    const problem =
+      !installed || isCurrent
+        ? null
+        : `the hooks differ from those that this agentd writes. To update them: agentd hooks install --agent ${id}`
     return { ...of, installed, problem }
   })
 )

@@ -8,6 +8,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  renameSync,
   readFileSync,
   rmSync,
   statSync,
@@ -275,6 +276,7 @@ describe("agentd hooks", () => {
       expect(JSON.parse(readFileSync(join(env.CODEX_HOME, "hooks.json"), "utf8")).hooks.Interrupt).toHaveLength(1)
       const told = JSON.parse((yield* at("status", "--json")).out)
       expect(told.others.map(({ agent, installed, problem }: any) => [agent, installed, problem])).toEqual([
+        ["cline", false, null],
         ["codex", true, null],
         ["droid", false, null],
         ["gemini", true, null],
@@ -285,6 +287,44 @@ describe("agentd hooks", () => {
       expect(readFileSync(gemini, "utf8")).toBe(TEXT)
       expect(existsSync(join(env.CODEX_HOME, "hooks.json"))).toBe(false)
     })
+  )
+
+  it.live(
+    "Cline's are files beside the person's; a line of the person's stays, and nothing of theirs is overwritten",
+    () =>
+      Effect.gen(function* () {
+        const base = yield* folder
+        const [env, hooks] = [{ HOME: base, XDG_CONFIG_HOME: join(base, "config") }, join(base, ".cline", "hooks")]
+        const at = (...args: ReadonlyArray<string>) =>
+          agentd(["--state", join(base, "s"), "hooks", ...args, "--agent", "cline"], { env, cwd: base })
+        const status = Effect.map(
+          agentd(["--state", join(base, "s"), "hooks", "status", "--json"], { env, cwd: base }),
+          ({ out }) => JSON.parse(out).others.find(({ agent }: any) => agent === "cline")
+        )
+        mkdirSync(hooks, { recursive: true })
+        const mine = "#!/bin/sh\necho mine\n"
+        writeFileSync(join(hooks, "TaskStart.sh"), mine, { mode: 0o755 })
+        const refused = yield* at("install", "--yes")
+        expect(refused.code).not.toBe(0)
+        expect(refused.err).toContain(join(hooks, "TaskStart.sh"))
+        expect(refused.err).toContain("Rename it to TaskStart,")
+        expect(readdirSync(hooks)).toEqual(["TaskStart.sh"])
+        renameSync(join(hooks, "TaskStart.sh"), join(hooks, "TaskStart"))
+        expect((yield* at("install")).code).toBe(2)
+        expect((yield* at("install", "--yes")).out).toContain(`The hooks were added to ${hooks}.`)
+        expect(readFileSync(join(hooks, "TaskStart"), "utf8")).toBe(mine)
+        const text = readFileSync(join(hooks, "TaskStart.sh"), "utf8")
+        expect(text).toContain(" /hooks/cline ")
+        expect(statSync(join(hooks, "TaskStart.sh")).mode & 0o777).toBe(0o700)
+        expect(JSON.parse((yield* at("install", "--yes", "--json")).out)).toMatchObject({ changed: false })
+        expect(yield* status).toMatchObject({ installed: true, problem: null })
+        writeFileSync(join(hooks, "PreToolUse.sh"), `${text}echo more\n`)
+        expect((yield* status).problem).toContain("agentd hooks install --agent cline")
+        expect((yield* at("install", "--yes")).err).toContain("PreToolUse.sh has lines of yours")
+        expect((yield* at("uninstall")).out).toContain("PreToolUse.sh has lines of yours")
+        expect(readdirSync(hooks)).toEqual(["PreToolUse.sh", "TaskStart"])
+        expect(readFileSync(join(hooks, "PreToolUse.sh"), "utf8")).toBe("#!/bin/sh\necho more\n")
+      })
   )
 
   it.live("a file that cannot be changed keeps nobody from the others, and no key in a file is printed", () =>
@@ -312,7 +352,7 @@ describe("agentd hooks", () => {
       const { at, file } = yield* home
       const unknown = yield* at("install", "--agent", "gemni")
       expect(unknown.code).toBe(2)
-      expect(unknown.err).toContain("claude, codex, droid, gemini, qwen, all")
+      expect(unknown.err).toContain("claude, cline, codex, droid, gemini, qwen, all")
       expect((yield* at("install", "--agent", "all", "--project")).code).toBe(2)
       expect(existsSync(file)).toBe(false)
     })

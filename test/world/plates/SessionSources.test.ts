@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { PlateInfo } from "../../../src/domain/Messages.ts"
 import { SESSION_SOURCES } from "../../../src/plates/SessionSources.ts"
-import { nobody, run } from "./World.ts"
+import { child, nobody, run } from "./World.ts"
 
 type Fields = { readonly [field: string]: unknown }
 type Story = ReadonlyArray<readonly [hook: string, status: PlateInfo["status"], says?: string]>
@@ -68,6 +68,23 @@ const stories: { readonly [id: string]: Story } = {
     ["UserPromptSubmit", "Running"],
     ["Notification / idle_prompt", "Idle"]
   ],
+  cline: [
+    ["TaskStart", "Running", "Cline: works"],
+    ["PreToolUse / run_commands", "Running", "Cline: runs run_commands, or asks to"],
+    ["PostToolUse / run_commands", "Running", "Cline: works"],
+    ["TaskComplete", "Idle", "Cline: waits for a prompt"],
+    ["TaskStart", "Running"],
+    ["PreToolUse / ask_question", "AwaitingInput", "Cline: asks a question"],
+    ["PostToolUse / ask_question", "Running"],
+    ["PreToolUse / spawn_agent", "Running"],
+    ["TaskStart / subagent", "Running"],
+    ["TaskComplete / subagent", "Running", "Cline: runs spawn_agent, or asks to"],
+    // after Esc
+    ["SessionShutdown", "Idle"],
+    ["TaskStart", "Running"],
+    ["TaskError", "Error", "Cline: Incorrect API key provided: dummy."],
+    ["TaskStart", "Running"]
+  ],
   codex: [
     ["SessionStart / startup", "Idle"],
     ["UserPromptSubmit", "Running"],
@@ -83,7 +100,7 @@ const stories: { readonly [id: string]: Story } = {
 /** Ids of the session and of its only call: the hooks were captured in several sessions. */
 const joined = (id: string, payload: Fields): Fields => ({
   ...payload,
-  session_id: `of-${id}`,
+  ...("sessionContext" in payload ? { sessionContext: { rootSessionId: `of-${id}` } } : { session_id: `of-${id}` }),
   ...("tool_use_id" in payload ? { tool_use_id: "c1" } : {})
 })
 
@@ -122,7 +139,11 @@ describe("the hooks of another CLI", () => {
     it.effect(`${id}: an unknown hook changes nothing; one without a name is refused`, () =>
       run(({ board }) =>
         Effect.gen(function* () {
-          yield* board.plates.hook({ hook_event_name: "OfNextYear", session_id: "s", cwd: "/" }, nobody, source)
+          yield* board.plates.hook(
+            { hook_event_name: "OfNextYear", hookName: "of_next_year", session_id: "s", cwd: "/" },
+            nobody,
+            source
+          )
           assert.lengthOf(yield* board.rows, 0)
           const refused = yield* Effect.flip(board.plates.hook({ session_id: "s", cwd: "/" }, nobody, source))
           assert.strictEqual(refused.field, "hook_event_name")
@@ -130,4 +151,27 @@ describe("the hooks of another CLI", () => {
       )
     )
   }
+})
+
+describe("the hooks of Cline", () => {
+  it.effect(
+    "a new session of a process continues its row: no hook tells of /clear; another process has another row",
+    () =>
+      run(({ board }) =>
+        Effect.gen(function* () {
+          const source = SESSION_SOURCES.find(({ id }) => id === "cline")!
+          const start = capturedOf("cline").get("TaskStart")!
+          const send = (session: string, pid: number) =>
+            board.plates.hook({ ...start, sessionContext: { rootSessionId: session } }, { ...nobody, pid }, source)
+          const [mine, other] = [yield* child, yield* child]
+          yield* send("a", mine)
+          yield* board.settled("a")
+          yield* send("b", mine)
+          assert.strictEqual((yield* board.settled("b")).pid, mine)
+          yield* send("c", other)
+          yield* board.settled("c")
+          assert.deepStrictEqual((yield* board.rows).map(({ sessionId }) => sessionId).toSorted(), ["b", "c"])
+        })
+      )
+  )
 })
