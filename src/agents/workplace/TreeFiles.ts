@@ -42,9 +42,11 @@ export interface TreePlan {
   /** Paths relative to the project's root. A folder stands for all that it contains. */
   readonly copies: ReadonlyArray<string>
   readonly links: ReadonlyArray<string>
+  /** Patterns of the config that match nothing, with their field. */
+  readonly idle: ReadonlyArray<string>
 }
 
-const NOTHING: TreePlan = { copies: [], links: [] }
+const NOTHING: TreePlan = { copies: [], links: [], idle: [] }
 
 const failed = (message: string, remedy: string) =>
   Effect.fail(new Worktree.WorktreeError({ reason: "SetupFailed", message, remedy }))
@@ -60,7 +62,7 @@ const notFound = ({
 /** The path without a slash at its end. */
 const bare = (entry: string) => (entry.endsWith("/") ? entry.slice(0, -1) : entry)
 
-const isBelow = (entry: string, folder: string) => folder.endsWith("/") && entry.startsWith(folder)
+export const isBelow = (entry: string, folder: string) => folder.endsWith("/") && entry.startsWith(folder)
 
 const GLOB = /[*?[\\]/
 
@@ -118,7 +120,10 @@ const checkoutOf = Effect.fnUntraced(function* ({ spec: { agent, repository, sto
   return checkout
 })
 
-/** Lists files that git does not track and that match, relative to the project's root. A folder ends with a slash. */
+/**
+ * Lists files that git does not track and that match, relative to the project's root. A folder that matches itself ends
+ * with a slash, and its files are not listed.
+ */
 const list = Effect.fnUntraced(function* ({ of, prefix }: Checkout, options: ReadonlyArray<string>, within?: string) {
   const paths = within === undefined ? (prefix === "" ? undefined : [prefix]) : [path.join(prefix, within)]
   const said = yield* GitStore.must({
@@ -134,7 +139,9 @@ const list = Effect.fnUntraced(function* ({ of, prefix }: Checkout, options: Rea
       "name the folder that contains them in worktree.copy"
     )
   const start = prefix === "" ? 0 : prefix.length + 1
-  return said.split("\0").flatMap((name) => (name === "" ? [] : [name.slice(start)]))
+  const all = said.split("\0").flatMap((name) => (name === "" ? [] : [name.slice(start)]))
+  // git also lists folders of which only all files match; more files may come there
+  return all.filter((name, at) => !name.endsWith("/") || all[at + 1]?.startsWith(name) !== true)
 })
 
 /** Writes patterns to a file for git. */
@@ -248,10 +255,11 @@ const distinct = (entries: ReadonlyArray<string>): ReadonlyArray<string> => {
 
 /**
  * Finds what a work tree gets from the user's checkout. `secrets`: absolute paths of the files that the config names as
- * secrets. `held`: whether all runs of the agent are confined; without a sandbox, links become copies.
+ * secrets. `held`: whether all runs of the agent are confined; without a sandbox, links become copies. `isNew`: whether
+ * to look for patterns that match nothing.
  */
 export const plan = Effect.fnUntraced(
-  function* (tree: TreeSetup.Tree, secrets: ReadonlyArray<string>, held: boolean) {
+  function* (tree: TreeSetup.Tree, secrets: ReadonlyArray<string>, held: boolean, isNew: boolean) {
     const { settings, spec, trusted } = tree
     const root = spec.repository
     const include = trusted.get(INCLUDE)
@@ -259,14 +267,20 @@ export const plan = Effect.fnUntraced(
     const checkout = yield* checkoutOf(tree)
     if (checkout === undefined) return NOTHING
     const ignored = yield* list(checkout, checkout.usual)
-    const of = (field: "copy" | "link") =>
-      matching(checkout, root, { field: `worktree.${field}`, ignored, patterns: settings[field], secrets })
+    const of = (field: "copy" | "link", patterns: ReadonlyArray<string> = settings[field]) =>
+      matching(checkout, root, { field: `worktree.${field}`, ignored, patterns, secrets })
     const [copies, links] = [yield* of("copy"), yield* of("link")]
+    const all = (["copy", "link"] as const).flatMap((field) => settings[field].map((one) => [field, one] as const))
+    const asked = isNew ? all.filter(([, pattern]) => !pattern.startsWith("!")) : []
+    const idle = (yield* Effect.filter(asked, ([field, pattern]) =>
+      Effect.map(of(field, [pattern]), (found) => found.length === 0)
+    )).map(([field, pattern]) => `worktree.${field} "${pattern}"`)
     const more = yield* included(checkout, root, include, { ignored, secrets })
-    if (!held) return { copies: distinct([...copies, ...links, ...more]), links: [] }
+    if (!held) return { copies: distinct([...copies, ...links, ...more]), links: [], idle }
     const mounted = distinct(links)
     const isMounted = (entry: string) => mounted.some((link) => link === entry || isBelow(entry, link))
-    return { copies: distinct([...copies, ...more]).filter((entry) => !isMounted(entry)), links: mounted.map(bare) }
+    const own = distinct([...copies, ...more]).filter((entry) => !isMounted(entry))
+    return { copies: own, links: mounted.map(bare), idle }
   },
   Effect.catchTags({ GitFailed: notFound, GitUnavailable: notFound, PlatformError: notFound })
 )
@@ -365,7 +379,7 @@ const sizeOf = (printed: string) => {
 
 /** Copies what the tree lacks. Succeeds with the copied files and folders. */
 export const copy = Effect.fnUntraced(
-  function* (tree: TreeSetup.Tree, { copies }: TreePlan) {
+  function* (tree: TreeSetup.Tree, copies: ReadonlyArray<string>) {
     const entries = yield* missing(tree, copies)
     if (entries.length === 0) return []
     const files = yield* FileSystem.FileSystem

@@ -44,6 +44,8 @@ const Stamp = Schema.fromJsonString(
     tree: Schema.String,
     files: Schema.optionalKey(Schema.String),
     links: Schema.optionalKey(Schema.Array(Schema.String)),
+    /** All files and folders that it was to get as copies, relative to the project's root. */
+    wanted: Schema.optionalKey(Schema.Array(Schema.String)),
     /** All that was copied to the tree, relative to the project's root. */
     copied: Schema.optionalKey(Schema.Array(Schema.String)),
     setup: Schema.optionalKey(Schema.String)

@@ -140,8 +140,8 @@ const portsFor = Effect.fnUntraced(function* (of: WorkingFolder, count: number, 
 })
 
 /**
- * Copies files once for each tree and each text of the settings, so that a file that the agent has removed does not come
- * again. Succeeds with the folders that the agent's confined runs see.
+ * Copies each file once for each tree and each text of the settings, so that a file that the agent has removed does not
+ * come again. Succeeds with the folders that the agent's confined runs see.
  */
 const filed = Effect.fnUntraced(function* (tree: TreeSetup.Tree, project: ConfigFile.Project) {
   const { settings, trusted } = tree
@@ -152,23 +152,43 @@ const filed = Effect.fnUntraced(function* (tree: TreeSetup.Tree, project: Config
   const key = TreeSetup.filesKey(tree, TreeFiles.INCLUDE, secrets, held)
   const known = yield* TreeSetup.stampOf(tree)
   const isThere = (link: string) => Effect.orElseSucceed(files.exists(join(tree.spec.repository, link)), () => false)
-  if (known.files === key && (yield* Effect.filter(known.links ?? [], isThere)).length === known.links?.length)
-    return known.links
-  const plan = yield* TreeFiles.plan(tree, secrets, held)
-  const what = `copying ${plan.copies.length} files and folders to its work tree`
-  const names = yield* tree.showing(what, TreeFiles.copy(tree, plan))
+  const isKnown = known.files === key
+  const { copies, idle, links } = yield* TreeFiles.plan(tree, secrets, held, !isKnown).pipe(
+    // what came to the checkout later does not stop an agent that has its tree
+    Effect.catchIf(
+      () => isKnown,
+      ({ message }) =>
+        Effect.andThen(
+          Effect.logWarning(`${tree.spec.agent}: ${message}`),
+          Effect.map(Effect.filter(known.links ?? [], isThere), (links) => ({ copies: [], idle: [], links }))
+        )
+    )
+  )
+  const had = new Set(isKnown ? (known.wanted ?? known.copied) : [])
+  const folders = [...had].filter((one) => one.endsWith("/"))
+  const wanted = copies.filter((entry) => !had.has(entry) && !folders.some((one) => TreeFiles.isBelow(entry, one)))
+  if (isKnown && wanted.length === 0) return links
+  for (const pattern of idle)
+    yield* Worktree.told(
+      tree.spec,
+      `${pattern} matches no file of your checkout that git leaves out: create the file, or correct agentd.jsonc`,
+      true
+    )
+  const what = `copying ${wanted.length} files and folders to its work tree`
+  const names = yield* tree.showing(what, TreeFiles.copy(tree, wanted))
   if (names.length > 0) {
     const told = `its work tree got copies from your checkout: ${names.join(", ").slice(0, 200)}`
     yield* Worktree.told(tree.spec, told, false)
   }
-  yield* TreeSetup.ignoring(tree, [...names, ...plan.links])
+  yield* TreeSetup.ignoring(tree, [...names, ...links])
   yield* TreeSetup.stamp(tree, {
     ...known,
     files: key,
-    links: plan.links,
+    links,
+    wanted: [...had, ...wanted],
     copied: [...new Set([...(known.copied ?? []), ...names])]
   })
-  return plan.links
+  return links
 })
 
 /**

@@ -200,6 +200,38 @@ describe("copies for a work tree", () => {
   )
 })
 
+describe("files that come to the checkout later", () => {
+  it.live("are copied before the next run, and replace nothing; a pattern that matches nothing is told once", () =>
+    Effect.gen(function* () {
+      const { box, configure, send } = yield* project({}, { "conf/one.local.json": "1\n" })
+      configure({ copy: [".env", "conf/*.local.json"], link: ["node_modules"] }, "cat >> ran")
+      yield* box.up()
+      const cwd = yield* send("one")
+      const bounds = Effect.map(box.runes("agent.bound_reached"), (all) =>
+        all.flatMap(({ payload }) => /worktree\.\w+ ".*?" matches no file/.exec(String(payload["text"]))?.[0] ?? [])
+      )
+      const expected = ['worktree.copy ".env" matches no file', 'worktree.link "node_modules" matches no file']
+      assert.deepStrictEqual(yield* bounds, expected)
+      fs.rmSync(join(cwd, "conf/one.local.json"))
+      fs.writeFileSync(join(cwd, "conf/three.local.json"), "own\n")
+      for (const [name, text] of [
+        [".env", "A=1\n"],
+        ["conf/two.local.json", "2\n"],
+        ["conf/three.local.json", "3\n"]
+      ] as const)
+        fs.writeFileSync(box.file(name), text)
+      yield* send("two")
+      assert.deepStrictEqual([read(cwd, ".env"), read(cwd, "conf/two.local.json")], ["A=1\n", "2\n"])
+      assert.strictEqual(read(cwd, "conf/three.local.json"), "own\n")
+      assert.isFalse(fs.existsSync(join(cwd, "conf/one.local.json")), "the agent has removed it")
+      // what cannot be copied now does not stop an agent that has its tree
+      fs.symlinkSync("/etc/hostname", box.file("conf/four.local.json"))
+      yield* send("three")
+      assert.deepStrictEqual(yield* bounds, expected)
+    })
+  )
+})
+
 describe("links for a work tree", () => {
   it.live("are read-only for a confined agent and its set-up, and copies for another one", () =>
     Effect.gen(function* () {
