@@ -257,15 +257,23 @@ export class AgentRegistry {
       const settings = () => chosenIn(named(), living.agentScope?.life().chosen)
       const record = this.of.record.agents.get(agent) ?? freshAgent(agent)
       this.of.record.agents.set(agent, record)
-      ports.recall(WorkingFolder.portsOf({ agent, project: this.of.file() }), record.worker.now?.data.ports)
+      const block = WorkingFolder.portsOf({ agent, project: this.of.file() })
+      ports.recall(block, record.worker.now?.data.ports)
+      yield* ports.note(block)
       const scope = yield* Scope.fork(this.of.scope)
       const project = () => this.of.file().name
-      /** Copies the commits of an ended turn to the user's repository, in the background. */
+      /**
+       * Notes the services that an ended turn has started, and copies its commits to the user's repository, in the
+       * background.
+       */
       const handedOver = ({ _tag }: AgentReport) =>
         _tag === "TurnEnded"
-          ? Effect.forkIn(
-              this.filing(Effect.suspend(() => WorkingFolder.handOver(this.workplace(agent, settings())))),
-              scope
+          ? Effect.andThen(
+              ports.note(block),
+              Effect.forkIn(
+                this.filing(Effect.suspend(() => WorkingFolder.handOver(this.workplace(agent, settings())))),
+                scope
+              )
             )
           : Effect.void
       const setting = AgentEnvironment.of({

@@ -2,7 +2,8 @@
  * TreePorts: blocks of consecutive ports, one for each agent of the daemon that asks for ports.
  *
  * Guarantees: No two agents have the same port at the same time. Nobody listened on a port of a block when the block
- * was given. An agent keeps its block as long as nobody else listens there; the log records it.
+ * was given. An agent keeps its block as long as nobody else listens there; the log records it. A program that began to
+ * listen while the agent worked or was set up, or while no daemon ran, counts as the agent's: a container, for example.
  */
 import { Effect } from "effect"
 import { ListeningPorts } from "../../runs/ListeningPorts.ts"
@@ -18,8 +19,12 @@ export const environmentOf = (block: PortBlock | undefined): { readonly [name: s
     ? {}
     : Object.fromEntries([
         ["PORT", `${block.first}`],
+        // otherwise containers of two work trees whose folders have the same name replace each other
+        ["COMPOSE_PROJECT_NAME", `agentd-${block.first}`],
         ...Array.from({ length: block.count }, (_, index) => [`PORT_${index}`, `${block.first + index}`])
       ])
+
+const numbersOf = ({ count, first }: PortBlock) => Array.from({ length: count }, (_, index) => first + index)
 
 const overlap = (one: PortBlock, other: PortBlock): boolean =>
   one.first < other.first + other.count && other.first < one.first + one.count
@@ -33,6 +38,8 @@ const startOf = (key: string): number => {
 
 export class TreePorts {
   private readonly blocks = new Map<string, PortBlock>()
+  /** Ports on which services of each agent listen. */
+  private readonly services = new Map<string, ReadonlySet<number>>()
 
   /** Reserves the block that an agent has according to the log. */
   readonly recall = (key: string, block: PortBlock | undefined): void => {
@@ -42,6 +49,14 @@ export class TreePorts {
   readonly of = (key: string): PortBlock | undefined => this.blocks.get(key)
 
   readonly release = (key: string): void => void this.blocks.delete(key)
+
+  /** Notes that the programs that listen in the agent's block now are its services. */
+  readonly note = Effect.fnUntraced({ self: this }, function* (this: TreePorts, key: string) {
+    const block = this.blocks.get(key)
+    if (block === undefined) return
+    const listening = yield* yield* ListeningPorts
+    this.services.set(key, new Set(numbersOf(block).filter((port) => listening.has(port))))
+  })
 
   private isOthers(key: string, block: PortBlock): boolean {
     return [...this.blocks].some(([other, taken]) => other !== key && overlap(taken, block))
@@ -55,8 +70,9 @@ export class TreePorts {
     { self: this },
     function* (this: TreePorts, key: string, count: number, before: PortBlock | undefined) {
       const listening = yield* yield* ListeningPorts
-      const busyIn = ({ count, first }: PortBlock) =>
-        Array.from({ length: count }, (_, index) => first + index).find((port) => listening.has(port))
+      const services = this.services.get(key)
+      const busyIn = (block: PortBlock) =>
+        numbersOf(block).find((port) => listening.has(port) && services?.has(port) !== true)
       const isFree = (block: PortBlock) => busyIn(block) === undefined && !this.isOthers(key, block)
       const own = before?.count === count ? before : undefined
       const taken = own === undefined ? undefined : busyIn(own)

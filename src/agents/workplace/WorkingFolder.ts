@@ -212,6 +212,7 @@ export const furnish = Effect.fnUntraced(function* (
   const caches = yield* TreeSetup.caches(tree)
   const mounts = [...caches, ...(yield* TreeFiles.mounts(tree, yield* filed(tree, of.project)))]
   yield* TreeSetup.setUp(tree, mounts)
+  yield* of.ports.note(portsOf(of))
   return { ports, mounts }
 })
 

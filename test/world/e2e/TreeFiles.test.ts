@@ -1,14 +1,15 @@
 /** Files of the user's checkout that an agent's work tree gets: copies, mounts, and what must never come. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { execFileSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import * as fs from "node:fs"
+import { createServer } from "node:http"
 import { dirname, join } from "node:path"
 import * as Sandbox from "../../support/Sandbox.ts"
 
 const HELD = { sandbox: "on", network: false }
 
-const IGNORED = "agentd.jsonc\n.env\n*.local.json\nnode_modules/\nkeys/\nran\nran.*\n"
+const IGNORED = "agentd.jsonc\n.env\n*.local.json\nnode_modules/\n.venv/\nkeys/\nran\nran.*\n"
 
 /** A project with one commit of these files, and others that git ignores or does not know. `below`: its subfolder. */
 const project = Effect.fnUntraced(function* (
@@ -362,6 +363,100 @@ test("it works", () => equal(answer, Number(/ANSWER=(\\d+)/.exec(readFileSync(".
       yield* box.up()
       const cwd = yield* send("run the tests")
       assert.strictEqual(read(cwd, "ran.1"), expected, read(cwd, "ran"))
+    })
+  )
+})
+
+const hasPython = spawnSync("python3", ["--version"]).status === 0
+
+describe("a Python project", () => {
+  const files = {
+    ".gitignore": `${IGNORED}__pycache__/\n`,
+    "packages/answer.py": "ANSWER = 42\n",
+    "test_it.py": `import unittest
+from answer import ANSWER
+
+class It(unittest.TestCase):
+    def test_it(self):
+        self.assertEqual(ANSWER, int(open(".env").read().split("=")[1]))
+`
+  }
+  // as pip installs a folder with -e, without a network
+  const setup =
+    'python3 -m venv --without-pip .venv && echo "$PWD/packages" > "$(echo .venv/lib/python3*/site-packages)/shop.pth"'
+  const run = 'cat >/dev/null; .venv/bin/python -m unittest > ran 2>&1; echo "exit $?" > ran.1'
+
+  it.live.skipIf(!hasPython)("runs its tests with the venv of its set-up and the copied .env", () =>
+    Effect.gen(function* () {
+      const { box, configure, send } = yield* project(files, { ".env": "ANSWER=42\n" })
+      configure({ copy: [".env"], setup }, run)
+      yield* box.up()
+      const cwd = yield* send("run the tests")
+      assert.strictEqual(read(cwd, "ran.1"), "exit 0\n", read(cwd, "ran"))
+      assert.isFalse(fs.existsSync(box.file(".venv")))
+      assert.strictEqual(execFileSync("git", ["-C", cwd, "status", "--porcelain"], { encoding: "utf8" }), "")
+    })
+  )
+})
+
+/**
+ * A container engine: `docker compose` asks a server outside the agent's processes to publish a port of the compose
+ * file, and returns when it listens.
+ */
+const engine = Effect.fnUntraced(function* (box: Sandbox.Sandbox) {
+  const folder = join(box.folder, "engine")
+  fs.mkdirSync(folder)
+  const script = `#!/bin/sh
+echo "$* $COMPOSE_PROJECT_NAME $PORT_0" >> ${folder}/calls
+[ "$2" = up ] || exit 0
+eval "echo $(sed -n 's/.*"\\(.*\\):80".*/\\1/p' compose.yaml)" > ${folder}/up.part && mv ${folder}/up.part ${folder}/up
+until [ -e ${folder}/ready ]; do sleep 0.05; done
+`
+  fs.writeFileSync(join(folder, "docker"), script, { mode: 0o755 })
+  box.environment["PATH"] = `${folder}:${process.env["PATH"]}`
+  const server = createServer((_, response) => response.end("served"))
+  yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
+  yield* Effect.forkScoped(
+    Effect.gen(function* () {
+      while (!fs.existsSync(join(folder, "up"))) yield* Effect.sleep(20)
+      const port = Number(read(folder, "up"))
+      server.listen(port, "127.0.0.1", () => fs.writeFileSync(join(folder, "ready"), ""))
+    })
+  )
+  return Effect.sync(() => read(folder, "calls")?.trim().split("\n") ?? [])
+})
+
+describe("a compose project", () => {
+  const files = {
+    "compose.yaml": 'services:\n  web:\n    image: nginx\n    ports: ["${PORT_0:-8080}:80"]\n',
+    "it.test.mjs": `import { test } from "node:test"
+import { equal } from "node:assert"
+test("it serves", async () => equal(await (await fetch("http://127.0.0.1:" + process.env.PORT_0)).text(), "served"))
+`
+  }
+  const run = `cat >/dev/null; ${process.execPath} --test it.test.mjs > ran 2>&1; echo "exit $? $PORT_0" >> ran.1`
+
+  it.live("runs its tests against containers on the agent's ports, which it keeps while they listen", () =>
+    Effect.gen(function* () {
+      const { box, configure, send } = yield* project(files)
+      const calls = yield* engine(box)
+      configure({ ports: 1, setup: "docker compose up -d --wait", teardown: "docker compose down" }, run)
+      yield* box.up()
+      const cwd = yield* send("one")
+      yield* send("two")
+      // a restarted daemon still knows the containers
+      yield* box.kill9
+      yield* box.up()
+      yield* send("three")
+      const [first = "", ...others] = (read(cwd, "ran.1") ?? "").trim().split("\n")
+      assert.match(first, /^exit 0 \d+$/, read(cwd, "ran"))
+      assert.deepStrictEqual(others, [first, first])
+      const port = first.slice("exit 0 ".length)
+      assert.deepStrictEqual(yield* calls, [`compose up -d --wait agentd-${port} ${port}`])
+      box.configure({ agents: { other: { autostart: false, backend: { type: "command", shell: "cat" } } } })
+      yield* box.agree
+      yield* box.until("the tree is removed", box.runes("worktree.removed"), (runes) => runes.length > 0)
+      assert.strictEqual((yield* calls).at(-1), `compose down agentd-${port} ${port}`)
     })
   )
 })
