@@ -9,7 +9,7 @@
 import { Clock, Context, Deferred, Duration, Effect, Exit, FileSystem, Result, Scope, Semaphore } from "effect"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
 import { Backends } from "../runs/Backends.ts"
-import { type AgentConfig, backendAt } from "../config/AgentConfig.ts"
+import { type AgentConfig, backendAt, worktreeConfigOf } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
 import type { Rule } from "../approvals/Rule.ts"
 import { type KeptRule, rulesOf } from "../config/RulesInForce.ts"
@@ -241,6 +241,21 @@ export class AgentRegistry {
     Effect.andThen(Deferred.await(this.arrived), this.lock.withPermit(Effect.sync(() => this.subAgentTree.inOrder)))
   )
 
+  private portsOf(agent: string): string {
+    return WorkingFolder.portsOf({ agent, project: this.of.file() })
+  }
+
+  /**
+   * After a turn: notes the services that it has started, and copies its commits to the user's repository, in the
+   * background.
+   */
+  private handedOver(agent: string, settings: () => AgentConfig, scope: Scope.Scope, { _tag }: AgentReport) {
+    if (_tag !== "TurnEnded") return Effect.void
+    const handOver = Effect.suspend(() => WorkingFolder.handOver(this.workplace(agent, settings())))
+    const { ports } = Context.get(this.of.services, AgentsEnvironment)
+    return Effect.andThen(ports.note(this.portsOf(agent)), Effect.forkIn(this.filing(handOver), scope))
+  }
+
   /** Restores an agent from its record, and starts it if it was never started. */
   private readonly adopt = Effect.fnUntraced(
     { self: this },
@@ -257,25 +272,10 @@ export class AgentRegistry {
       const settings = () => chosenIn(named(), living.agentScope?.life().chosen)
       const record = this.of.record.agents.get(agent) ?? freshAgent(agent)
       this.of.record.agents.set(agent, record)
-      const block = WorkingFolder.portsOf({ agent, project: this.of.file() })
-      ports.recall(block, record.worker.now?.data.ports)
-      yield* ports.note(block)
+      ports.recall(this.portsOf(agent), record.worker.now?.data.ports)
+      yield* ports.note(this.portsOf(agent))
       const scope = yield* Scope.fork(this.of.scope)
       const project = () => this.of.file().name
-      /**
-       * Notes the services that an ended turn has started, and copies its commits to the user's repository, in the
-       * background.
-       */
-      const handedOver = ({ _tag }: AgentReport) =>
-        _tag === "TurnEnded"
-          ? Effect.andThen(
-              ports.note(block),
-              Effect.forkIn(
-                this.filing(Effect.suspend(() => WorkingFolder.handOver(this.workplace(agent, settings())))),
-                scope
-              )
-            )
-          : Effect.void
       const setting = AgentEnvironment.of({
         agent,
         conversation: this.conversation,
@@ -302,7 +302,7 @@ export class AgentRegistry {
         files,
         hearer: (turnId, asked) => this.subAgentTree.hearer(agent, turnId, asked),
         answered: (eventId) => this.subAgentTree.answered(agent, eventId),
-        report: (report) => Effect.andThen(handedOver(report), bus.report(report)),
+        report: (report) => Effect.andThen(this.handedOver(agent, settings, scope, report), bus.report(report)),
         mcp: (runId) => mcp(runId, settings())
       })
       const agentScope = yield* AgentScope.make(record).pipe(
@@ -417,8 +417,17 @@ export class AgentRegistry {
     for (const { alone, messageId } of Inbox.known(member.agentScope.inbox().data))
       if (alone === true) yield* member.agentScope.withdraw([messageId])
     yield* this.release(agent, member)
-    yield* this.clear(agent, member.agentScope.config())
+    const config = member.agentScope.config()
+    const place = this.workplace(agent, config)
     this.trusted.delete(agent)
+    const clear = this.alone(agent, WorkingFolder.clear(place, this.conversation, this.log))
+    if (worktreeConfigOf(config)?.teardown === undefined) return yield* clear
+    // a tear-down can take minutes, in which other agents must be added and removed
+    yield* Effect.forkIn(
+      Effect.catch(clear, (error) => Effect.logError(`${agent}: ${error.message}`)),
+      this.of.scope,
+      { startImmediately: true }
+    )
   })
 
   /** Removes an agent from the live agents, and rebuilds its record from the log. */

@@ -17,7 +17,7 @@ import * as AgentRepository from "../../runs/git/AgentRepository.ts"
 import { folderBytes } from "./FolderBytes.ts"
 
 export interface Leftover {
-  readonly kind: "worktree" | "branch" | "home" | "keeper" | "log" | "replaced" | "part" | "hook"
+  readonly kind: "worktree" | "branch" | "home" | "cache" | "keeper" | "log" | "replaced" | "part" | "hook"
   readonly path: string
   readonly bytes: number
   /** Time of the last change, in ms since the epoch. */
@@ -148,9 +148,29 @@ const homes = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
     .map((name) => leftover("home", join(base, name), "no agent has this name", workedIn(join(base, name))))
 }
 
+/** Caches and notes of the work trees of agents that no longer exist; a shared cache if its project has no agent. */
+const caches = ({ agents, state }: Options): ReadonlyArray<Leftover> =>
+  ["caches", "setups"].flatMap((kind) =>
+    namesIn(join(state, kind))
+      .filter((project) => fs.statSync(join(state, kind, project)).isDirectory())
+      .flatMap((project) => namesIn(join(state, kind, project)).map((name) => ({ project, name })))
+      .filter(({ name, project }) => {
+        const agent = kind === "caches" ? name : name.replace(/\.(json|script)$/, "")
+        const isNeeded = (one: Agent) =>
+          one.conversation.startsWith(project) && (agent === ".shared" || agent === one.agent)
+        const tree = join(WorkingFolder.worktreesIn(state), project, agent)
+        return agents !== undefined && !agents.some(isNeeded) && !fs.existsSync(tree)
+      })
+      .map(({ name, project }) => join(state, kind, project, name))
+      .map((path) => leftover("cache", path, "no agent or work tree uses it", workedIn(path)))
+  )
+
 /** Time of the last change of a folder or of one of its direct entries, in ms since the epoch. */
 const workedIn = (folder: string): number =>
-  Math.max(changedAt(folder), ...namesIn(folder).map((name) => changedAt(join(folder, name))))
+  Math.max(
+    changedAt(folder),
+    ...(fs.statSync(folder).isDirectory() ? namesIn(folder) : []).map((name) => changedAt(join(folder, name)))
+  )
 
 /**
  * True if the keeper of this folder is still running. Its pid alone is not enough, because another process might have
@@ -214,7 +234,7 @@ const hooks = ({ state }: Options): ReadonlyArray<Leftover> =>
 export const find = Effect.fnUntraced(function* (options: Options) {
   const trees = yield* Effect.forEach(foldersIn(options.state), (folder) => judge(options, folder))
   const merged = yield* branches(options)
-  const others = [homes, keepers, logs, replaced, schemas, backups, parts, hooks]
+  const others = [homes, caches, keepers, logs, replaced, schemas, backups, parts, hooks]
     .flatMap((look) => look(options))
     .filter(({ at }) => at < options.before)
   return {

@@ -41,6 +41,30 @@ const world = (agents: ReadonlyArray<string>) =>
 const find = (options: UnusedFiles.Options) => UnusedFiles.find(options)
 
 describe("gc", () => {
+  it.live("takes caches and notes of work trees whose agent and folder are gone", () =>
+    Effect.gen(function* () {
+      const state = fs.realpathSync(yield* folder)
+      const place = (...at: ReadonlyArray<string>) => fs.mkdirSync(join(state, ...at), { recursive: true })
+      for (const agent of ["here", "gone", "kept", ".shared"]) place("caches", "shop-1", agent, "target")
+      place("caches", "old-2", ".shared")
+      place("worktrees", "shop-1", "kept")
+      place("setups", "shop-1")
+      for (const name of ["here.json", "gone.json", "gone.script", "kept.json"])
+        fs.writeFileSync(join(state, "setups", "shop-1", name), "{}")
+      fs.writeFileSync(join(state, "setups", "01run.copy"), "")
+      const agents = [{ agent: "here", conversation: "shop-1-2", cwd: null }]
+      const paths = ({ leftovers }: UnusedFiles.Found) =>
+        leftovers.filter(({ kind }) => kind === "cache").map(({ path }) => path.slice(state.length + 1))
+      assert.sameMembers(paths(yield* find({ state, before: EVER, agents })), [
+        "caches/shop-1/gone",
+        "caches/old-2/.shared",
+        "setups/shop-1/gone.json",
+        "setups/shop-1/gone.script"
+      ])
+      assert.deepStrictEqual(paths(yield* find({ state, before: EVER, agents: undefined })), [])
+    }).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer))
+  )
+
   long.live("takes a merged branch whose agent and work tree are gone, and the homes of agents that are", () =>
     Effect.gen(function* () {
       const { at, repository, state } = yield* world(["merged", "ahead", "named"])

@@ -238,3 +238,28 @@ describe("a cache", () => {
     })
   )
 })
+
+describe("a tear-down", () => {
+  it.live("that takes long does not keep other agents from being added, nor the agent itself, which waits for it", () =>
+    Effect.gen(function* () {
+      const { box, configure, send } = yield* project()
+      const gate = join(box.folder, "gate")
+      const agent = { backend: { type: "command", shell: "cat" }, worktree: false }
+      configure({ teardown: `until [ -e ${gate} ]; do sleep 0.1; done` })
+      yield* box.up()
+      yield* send("one")
+      box.configure({ agents: { other: agent } })
+      yield* box.agree
+      yield* box.untilAgent("other", "is there", ({ state }) => state === "BuildingPrompt")
+      assert.deepStrictEqual(yield* box.runes("worktree.removed"), [])
+      configure(true, "cat > made.txt")
+      yield* box.agree
+      yield* box.untilAgent("builder", "is there again", () => true)
+      assert.deepStrictEqual(yield* box.runes("worktree.removed"), [])
+      writeFileSync(gate, "")
+      yield* box.until("the tree is removed", box.runes("worktree.removed"), (runes) => runes.length === 1)
+      const { cwd } = yield* send("two")
+      assert.isTrue(existsSync(join(cwd!, "made.txt")))
+    })
+  )
+})
