@@ -7,6 +7,8 @@
  */
 import { Context, Effect } from "effect"
 import * as fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { attempt } from "../config/Attempt.ts"
 
 /** State of a socket that listens, in Linux' tables. */
@@ -26,4 +28,9 @@ export const ListeningPorts = Context.Reference<Effect.Effect<ReadonlySet<number
       const tables = ["/proc/net/tcp", "/proc/net/tcp6"].map((file) => attempt(() => fs.readFileSync(file, "utf8")))
       return new Set(tables.flatMap((table) => portsIn(table ?? "")))
     })
+})
+
+/** The user's folder in which each daemon notes the ports that it has given. Absolute. */
+export const PortClaims = Context.Reference<string>("agentd/runs/PortClaims", {
+  defaultValue: () => join(tmpdir(), `agentd-ports-${process.getuid?.() ?? ""}`)
 })

@@ -204,7 +204,7 @@ export const furnish = Effect.fnUntraced(function* (
   }: { readonly cwd: string; readonly before: PortBlock | undefined; readonly isLive?: boolean }
 ): Effect.fn.Return<Furnished, Worktree.WorktreeError, FileSystem.FileSystem> {
   const count = worktreeConfigOf(of.config)?.ports
-  if (count === undefined) of.ports.release(portsOf(of))
+  if (count === undefined) yield* of.ports.release(portsOf(of))
   const ports = count === undefined ? undefined : isLive ? before : yield* portsFor(of, count, before)
   const tree = treeOf(of, cwd, ports)
   if (tree === undefined) return { mounts: [] }
@@ -295,7 +295,7 @@ export const clear = Effect.fnUntraced(function* (
   const { failed: teardown, placed } = yield* Effect.catch(cleared(of, spec), ({ message }) =>
     Effect.succeed<Cleared>({ failed: message })
   )
-  of.ports.release(portsOf(of))
+  yield* of.ports.release(portsOf(of))
   const removal = yield* Effect.catch(Worktree.remove({ ...spec, placed }), ({ message, reason }) =>
     Effect.succeed({ _tag: "Kept", reason, detail: message } as const)
   )

@@ -5,6 +5,7 @@
  * Guarantees: Commands wait until the log has been read. A name is resolved when the command runs. An error lists the
  * existing names.
  */
+import { dirname } from "node:path"
 import { Clock, Context, Deferred, Effect, Layer, Schedule, Semaphore, Stream } from "effect"
 import type { ProcessTree } from "../../runs/process/ProcessTree.ts"
 import { AgentPort } from "../../domain/AgentPort.ts"
@@ -392,7 +393,8 @@ const environment = (options: Options) =>
       const log = yield* EventLog
       const waiting = yield* WaitingInputs.make(options.waiting)
       const files = yield* MessageFiles.make(options.files)
-      return { ...options, ports: new TreePorts(), recoveredTo: yield* log.head, waiting, files }
+      const ports = new TreePorts(dirname(options.worktrees))
+      return { ...options, ports, recoveredTo: yield* log.head, waiting, files }
     })
   )
 
