@@ -27,6 +27,7 @@ const isUnattended = (args: ReadonlyArray<string>): boolean => {
 
 const args = process.argv.slice(2)
 if (compiled !== undefined) enableCompileCache(compiled)
-if (args[0] === "model-agent" && args.length === 1) await import("./model-agent/main.ts")
+if (args.at(-1) === "dial-stdio") (await import("./app/DialStdio.ts")).dial(args, process.env)
+else if (args[0] === "model-agent" && args.length === 1) await import("./model-agent/main.ts")
 else if (isUnattended(args)) (await import("./app/DaemonBin.ts")).start()
 else await import("./app/Bin.ts")

@@ -110,6 +110,7 @@ const edges: { readonly [path: string]: string } = {
   "src/alerts/Mailer.ts": "the default of the reference",
   "src/alerts/Smtp.ts": "behind Mailer",
   "src/config/Account.ts": "who runs the command line and the clients, which no simulated world plays",
+  "src/config/HostsFile.ts": "the hosts that the command line has saved, which no simulated world plays",
   "src/config/OwnFile.ts": "the default of the reference",
   "src/core/event-actor/EventLoop.ts": "the live form of the service",
   "src/core/event-log/OldArchives.ts":

@@ -12,6 +12,10 @@
 import { existsSync, writeSync } from "node:fs"
 import * as Account from "../config/Account.ts"
 import { join } from "node:path"
+import { fileOf } from "../config/Host.ts"
+import * as HostsFile from "../config/HostsFile.ts"
+import { addressOf, mayBeFar, split, wayOf } from "../cli/hosts/HostLine.ts"
+import { dial } from "./DialStdio.ts"
 import { type Ask, doesOutside, linesOf } from "../cli/parse/DeclaredVerb.ts"
 import { declared } from "../cli/parse/DeclaredVerbs.ts"
 import { explain, told } from "../cli/render/ErrorText.ts"
@@ -71,8 +75,27 @@ const write = (file: 1 | 2, text: string): void => {
   }
 }
 
+const typed = process.argv.slice(2)
+
+const home = variable("HOME") ?? Account.home()
+
+/** The saved hosts if the command line could name one; a file that cannot be used is reported by the whole program. */
+const hosts = mayBeFar(typed) ? HostsFile.read(fileOf(variable("XDG_CONFIG_HOME"), home)) : new Map<string, never>()
+const line = typeof hosts === "string" ? undefined : split(typed, hosts)
+
 /** The command-line arguments, with old command names replaced by the current ones. */
-const called = present(process.argv.slice(2))
+const called = present(line !== undefined && "args" in line ? line.args : typed)
+
+/** The daemon of a host; null for that of this machine; undefined if only the whole program can run the command. */
+const farOf = (): { readonly name: string; readonly url: string } | null | undefined => {
+  if (line === undefined || typeof hosts === "string" || !("args" in line)) return undefined
+  const { all, host } = line
+  if (all) return undefined
+  if (host === undefined) return null
+  if (variable("AGENTD_RUN") !== undefined || wayOf(called.args, host) !== "calls") return undefined
+  const url = addressOf(host, hosts)
+  return typeof url === "string" ? { name: host, url } : undefined
+}
 
 /**
  * Prints the new name of a renamed command. With `--json` nothing is printed, because a script then reads standard
@@ -90,21 +113,23 @@ const fail = (error: unknown, { json }: Line, world: string | null): void => {
   process.exit(explanation.exitCode)
 }
 
-const quick = (given: Line): void => {
+const quick = (given: Line, far: { readonly name: string; readonly url: string } | null): void => {
   if (env["TZ"] !== undefined) settle(env)
   const { input, json, state, verb } = given
   const places = placesOf(
     {
-      home: variable("HOME") ?? Account.home(),
+      home,
       stateHome: variable("XDG_STATE_HOME"),
       runtime: variable("XDG_RUNTIME_DIR")
     },
     state
   )
-  const caller = { by: Account.userName(), config: configsFrom(".").find((file) => existsSync(file)) ?? null }
+  const config = far === null ? (configsFrom(".").find((file) => existsSync(file)) ?? null) : null
+  const caller = { by: Account.userName(), config }
   if (verb.wrong?.(input as never, caller) !== undefined) return whole()
   if (doesOutside(verb.several, input, caller) !== undefined) return whole()
-  const world = worldOf(places)
+  const world = worldOf({ ...places, host: far?.name })
+  const address = far?.url ?? places.socket
   const asked: Ask<unknown> = verb.rpc(input as never, caller, { now: Date.now() })
   const { calls, repeatable, value } = asked
   const streams: ReadonlyArray<Array<unknown>> = calls.map(() => [])
@@ -112,13 +137,15 @@ const quick = (given: Line): void => {
     for (const one of values) streams[call]!.push(one)
     more()
   }
-  ask(places.socket, { calls, repeatable, limit: verb.fleeting, take }, (outcome) => {
+  ask(address, { calls, repeatable, limit: verb.fleeting, take }, (outcome) => {
     if (verb.fleeting !== undefined && outcome._tag !== "Answered") process.exit(0)
     if (outcome._tag === "Refused") return fail(outcome.error, given, world)
+    if (outcome._tag === "Unsent" && outcome.trouble !== undefined)
+      return fail({ _tag: "DaemonUnreachable", ...outcome.trouble }, given, world)
     if (outcome._tag === "Unsent" || (repeatable && outcome._tag !== "Answered")) return whole()
     if (outcome._tag === "Broken") return fail(outcome.error, given, world)
     if (outcome._tag === "Lost") {
-      return fail({ _tag: "DaemonUnreachable", ...lostAnswer(places.socket) }, given, world)
+      return fail({ _tag: "DaemonUnreachable", ...lostAnswer(address) }, given, world)
     }
     const onTerminal = tty().isatty(1)
     const columns = onTerminal && !json ? (process.stdout.columns ?? 0) : null
@@ -145,6 +172,10 @@ const quick = (given: Line): void => {
 
 /** Environment variables for features of the whole program only: details of a failure, and spans for a collector. */
 const WHOLLY = ["AGENTD_DEBUG", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
-const given = WHOLLY.every((name) => variable(name) === undefined) ? parse(called.args, declared) : undefined
-if (given === undefined) whole()
-else quick(given)
+if (typed.at(-1) === "dial-stdio") dial(typed, env)
+else {
+  const far = WHOLLY.every((name) => variable(name) === undefined) ? farOf() : undefined
+  const given = far === undefined ? undefined : parse(called.args, declared)
+  if (far === undefined || given === undefined) whole()
+  else quick(given, far)
+}

@@ -48,8 +48,12 @@ export const configsFrom = (folder: string): ReadonlyArray<string> => {
 }
 
 /**
- * The state directory; null if it is the default one. A directory that is not the default one must be named with
- * --state in each command that a hint suggests.
+ * The daemon that each command in a hint must name: its host, or its state directory, which is an absolute path. Null
+ * for the default daemon of this machine.
  */
-export const worldOf = ({ defaultState, state }: Pick<Places, "defaultState" | "state">): string | null =>
-  state === defaultState ? null : state
+export const worldOf = ({
+  defaultState,
+  host,
+  state
+}: Pick<Places, "defaultState" | "state"> & { readonly host?: string | undefined }): string | null =>
+  host ?? (state === defaultState ? null : state)

@@ -4,6 +4,7 @@
  * Guarantees: each way in which the daemon can be unreachable becomes one typed error, with the reason and a remedy. If
  * a daemon accepts the connection but never answers, the call fails after a limited time.
  */
+import type { Duplex } from "node:stream"
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Cause, Effect, Layer, Schedule, Schema, type Scope } from "effect"
 import { RpcClient, RpcClientError, type RpcGroup, RpcSerialization } from "effect/rpc"
@@ -14,6 +15,8 @@ import { codeOf } from "./Endpoint.ts"
 import { Limits } from "../../board/Limits.ts"
 import { lostAnswer, olderDaemon, unanswered } from "./ConnectionLost.ts"
 import { Control } from "./Protocol.ts"
+import { isFar } from "../../config/Host.ts"
+import { HostConnection, HostError } from "../../runs/HostConnection.ts"
 import { introduction } from "./Version.ts"
 
 export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("DaemonUnreachable", {
@@ -48,6 +51,8 @@ const unreachable = (
   holder: () => number | undefined
 ): DaemonUnreachable => {
   const { reason } = error
+  const cause = "cause" in reason ? reason.cause : undefined
+  if (cause instanceof HostError) return new DaemonUnreachable(cause.trouble)
   const isOpen = reason._tag !== "SocketOpenError" || reason.kind === "Timeout"
   const told = unanswered(socket, isOpen ? undefined : (codeOf(reason) ?? "unknown"), reason.message)
   if (reason._tag === "SocketCloseError") {
@@ -69,21 +74,47 @@ const isUnwritten = (cause: Cause.Cause<unknown>): boolean =>
  * A client that has negotiated the protocol version in the first frame. If the daemon does not support the version, no
  * call is sent.
  */
-const greeted = Effect.tap(
-  Effect.flatMap(Exported, (isTraced) => RpcClient.make(Control, { disableTracing: !isTraced, spanPrefix: "agentd" })),
-  (client) =>
-    Effect.catchTag(
-      client.Hello(introduction()),
-      "CommandRefused",
-      ({ message, remedy }) => new DaemonUnreachable({ reason: "protocol", message, remedy })
-    )
-)
+const greeted = (address: string) =>
+  Effect.tap(
+    Effect.flatMap(Exported, (isTraced) =>
+      RpcClient.make(Control, { disableTracing: !isTraced, spanPrefix: "agentd" })
+    ),
+    (client) =>
+      Effect.catchTag(
+        client.Hello(introduction(address)),
+        "CommandRefused",
+        ({ message, remedy }) => new DaemonUnreachable({ reason: "protocol", message, remedy })
+      )
+  )
 
 const isRpcClientError = Schema.is(RpcClientError.RpcClientError)
 
-const transport = (socket: string) =>
+/** Connects to the daemon of another machine. */
+const far = (address: string) =>
+  NodeSocket.fromDuplex(
+    Effect.acquireRelease(
+      Effect.callback<Duplex, Socket.SocketError>((resume) => {
+        const connection = new HostConnection(address)
+        connection.once("connect", () => resume(Effect.succeed(connection as unknown as Duplex)))
+        connection.on("error", (cause) => {
+          const reason = new Socket.SocketOpenError({ kind: "Unknown", cause })
+          resume(Effect.fail(new Socket.SocketError({ reason })))
+        })
+        return Effect.sync(() => void connection.destroy())
+      }),
+      (connection) => Effect.sync(() => void connection.destroy()),
+      { interruptible: true }
+    ),
+    { openTimeout: "15 seconds" }
+  )
+
+const transport = (address: string) =>
   RpcClient.layerProtocolSocket({ pingTimeout: PING_TIMEOUT, retryPolicy: Schedule.recurs(0) }).pipe(
-    Layer.provide(Layer.effect(Socket.Socket)(NodeSocket.makeNet({ path: socket, openTimeout: "5 seconds" }))),
+    Layer.provide(
+      Layer.effect(Socket.Socket)(
+        isFar(address) ? far(address) : NodeSocket.makeNet({ path: address, openTimeout: "5 seconds" })
+      )
+    ),
     Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes * 8 }))
   )
 
@@ -92,7 +123,7 @@ export const call = <A, E, R>(
   socket: string,
   use: (client: Client) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>> =>
-  Effect.flatMap(greeted, use).pipe(
+  Effect.flatMap(greeted(socket), use).pipe(
     Effect.scoped,
     // a daemon that stops interrupts its calls; an interrupt of this client itself does not get here
     Effect.catchCauseIf(

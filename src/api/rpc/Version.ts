@@ -1,4 +1,5 @@
 /** Version: the version of this program, and the versions of the control protocol that it supports. Pure. */
+import { isFar } from "../../config/Host.ts"
 import { VERSION } from "../../config/Version.ts"
 
 export { VERSION }
@@ -19,9 +20,10 @@ export const ourselves: Peer = { protocol: PROTOCOL, version: VERSION }
 
 /**
  * The frame that introduces a client. It contains the process id, so that the daemon need not search for the caller's
- * process.
+ * process. On another machine the id would be that of a stranger, so it is left out.
  */
-export const introduction = (): Peer & { readonly pid: number } => ({ ...ourselves, pid: process.pid })
+export const introduction = (address: string): Peer & { readonly pid?: number } =>
+  isFar(address) ? ourselves : { ...ourselves, pid: process.pid }
 
 /** The reason why the daemon cannot talk to a client with these versions; undefined if it can. */
 export const mismatch = ({

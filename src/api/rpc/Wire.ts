@@ -5,8 +5,11 @@
  * Guarantees: the client introduces itself first. A daemon that refuses the introduction carries out nothing. `done` is
  * called once, unless the caller closes the connection before. A daemon that is silent for 20 s counts as lost.
  */
+import type { Duplex } from "node:stream"
 import { Limits } from "../../board/Limits.ts"
 import { MessageLines } from "../../config/LineSplitter.ts"
+import { isFar } from "../../config/Host.ts"
+import { HostConnection, HostError, type HostTrouble } from "../../runs/HostConnection.ts"
 import { introduction } from "./Version.ts"
 
 /** A Node module, loaded when needed, so that a verb that the whole program runs does not wait for it. */
@@ -18,6 +21,12 @@ const net = () => process.getBuiltinModule("node:net")
  */
 const PING = 5_000
 const SILENCE = 20_000
+
+/** Silence in ms after which a connection to a host is pinged. `ssh` must have connected by then. */
+const FAR = 15_000
+
+/** A connection to the socket of this machine, or to that of another one. */
+type Connection = Duplex & { readonly setTimeout: (millis: number) => unknown }
 
 /** Maximum length of a frame. ControlClient has the same limit. */
 const MAX_FRAME = Limits.lineBytes * 8
@@ -50,9 +59,14 @@ export type Outcome =
   | { readonly _tag: "Broken"; readonly error: unknown }
   /**
    * The call was not sent, because the daemon could not be reached. `code`: the error of the connection, such as
-   * ENOENT. `older`: the daemon does not know the introduction.
+   * ENOENT. `trouble`: why a host was not reached. `older`: the daemon does not know the introduction.
    */
-  | { readonly _tag: "Unsent"; readonly code?: string | undefined; readonly older?: boolean }
+  | {
+      readonly _tag: "Unsent"
+      readonly code?: string | undefined
+      readonly trouble?: HostTrouble | undefined
+      readonly older?: boolean
+    }
   /** No answer arrived, so the command might have been carried out. */
   | { readonly _tag: "Lost" }
 
@@ -105,21 +119,51 @@ export interface Asked {
   readonly take: (call: number, values: ReadonlyArray<unknown>, more: () => void) => void
 }
 
+const connect = (address: string) =>
+  (isFar(address) ? new HostConnection(address) : net().connect(address)) as Connection
+
+/**
+ * Pings the daemon when it is silent, and calls `lost` when it stays silent. Returns a function to call for each data.
+ */
+const watched = (
+  connection: Connection,
+  {
+    address,
+    isGreeted,
+    limit
+  }: { readonly address: string; readonly isGreeted: () => boolean; readonly limit: number | undefined },
+  lost: () => void
+): (() => void) => {
+  let silent = 0
+  const wait = limit ?? (isFar(address) ? FAR : PING)
+  connection.setTimeout(wait)
+  // a callback given to `setTimeout` would be called only once
+  connection.on("timeout", () => {
+    silent += wait
+    if (limit !== undefined || silent >= SILENCE || !isGreeted()) return lost()
+    connection.write(line({ _tag: "Ping" }))
+  })
+  return () => {
+    silent = 0
+  }
+}
+
 /**
  * Sends all calls in one write. Calls that only read are sent together with the introduction; other calls are sent
  * after the daemon has answered the introduction. Returns a function that closes the connection.
  */
 export const ask = (
-  socket: string,
+  address: string,
   { calls, limit, repeatable, take: takeValues }: Asked,
   done: (outcome: Outcome) => void
 ): (() => void) => {
   const replies: Array<unknown> = calls.map(() => undefined)
   const introduced = String(calls.length)
-  const connection = net().connect(socket)
+  const connection = connect(address)
   const lines = new MessageLines(MAX_FRAME)
-  let [open, silent, greeted, sent] = [calls.length + 1, 0, false, false]
+  let [open, greeted, sent] = [calls.length + 1, false, false]
   let code: string | undefined
+  let trouble: HostTrouble | undefined
   const close = (): void => {
     connection.removeAllListeners("close").removeAllListeners("data").destroy()
   }
@@ -132,7 +176,7 @@ export const ask = (
     sent = true
     return calls.map((call, id) => request(id, call)).join("")
   }
-  const lost = (): false => end(sent ? { _tag: "Lost" } : { _tag: "Unsent", code })
+  const lost = (): false => end(sent ? { _tag: "Lost" } : { _tag: "Unsent", code, trouble })
   const take = (frame: Frame): boolean => {
     if (frame._tag === "Pong") return true
     const isGreeting = frame._tag === "Exit" && frame.requestId === introduced
@@ -157,21 +201,18 @@ export const ask = (
     if (--open > 0) return true
     return end({ _tag: "Answered", replies })
   }
-  connection.setTimeout(limit ?? PING, () => {
-    silent += PING
-    if (limit !== undefined || silent >= SILENCE || !greeted) return lost()
-    connection.write(line({ _tag: "Ping" }))
-  })
+  const heard = watched(connection, { address, limit, isGreeted: () => greeted }, lost)
   connection.on("error", (error: NodeJS.ErrnoException) => {
     code = error.code
+    if (error instanceof HostError) trouble = error.trouble
   })
   connection.on("close", lost)
   connection.on("connect", () => {
-    const hello = request(calls.length, { tag: "Hello", payload: introduction() })
+    const hello = request(calls.length, { tag: "Hello", payload: introduction(address) })
     connection.write(repeatable ? hello + send() : hello)
   })
   connection.on("data", (chunk: Buffer) => {
-    silent = 0
+    heard()
     if (!hear(lines.push(chunk), take)) lost()
   })
   return close

@@ -87,7 +87,7 @@ export const onSource = Effect.fnUntraced(function* <A, E, R>(
   needed = false
 ) {
   const { caller, paths } = yield* Invocation
-  const found = needed ? "live" : yield* probe(paths.socket)
+  const found = needed || paths.host !== undefined ? "live" : yield* probe(paths.socket)
   const isAway = found === "absent" || found === "stale"
   if (isAway && (yield* unreadable(paths.store)) === undefined)
     return yield* Effect.flatMap(EventLog, (log) => use(ofStore(log))).pipe(

@@ -23,6 +23,8 @@ import { shellWord } from "../../config/ShellWord.ts"
 import * as Paths from "./Paths.ts"
 import { project } from "../projects/ProjectVerbs.ts"
 import * as Renamed from "./Renamed.ts"
+import { host } from "../hosts/HostVerbs.ts"
+import * as HostLine from "../hosts/HostLine.ts"
 import { reported } from "./FailureOutput.ts"
 import { service } from "../setup/ServiceVerbs.ts"
 import * as ScheduleVerbs from "../agents/ScheduleVerbs.ts"
@@ -424,6 +426,7 @@ const agentd = Command.make(
         AgentVerbs.logout,
         alert,
         approvals,
+        host,
         config,
         open,
         access,
@@ -539,8 +542,10 @@ export const cliConfig = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag
 
 const isUsageError = (error: unknown): error is CliError.CliError => CliError.isCliError(error)
 
-/** The state directory in the arguments, which commands in hints must then name; null for the default directory. */
-const stateOf = Effect.fnUntraced(function* (options: ReadonlyArray<string>) {
+/** The daemon in the arguments, which commands in hints must then name; null for the default one. */
+const daemonOf = Effect.fnUntraced(function* (options: ReadonlyArray<string>) {
+  const far = yield* Paths.FarHost
+  if (far !== undefined) return far.name
   const at = options.findLastIndex((option) => /^--state(=|$)/.test(option))
   const chosen =
     at < 0 ? undefined : options[at] === "--state" ? options[at + 1] : options[at]!.slice("--state=".length)
@@ -552,7 +557,7 @@ const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, options
   if (isUsageError(error)) {
     return error._tag === "ShowHelp" && error.errors.length === 0 ? ExitCode.ok : ExitCode.usage
   }
-  return yield* reported(cause, yield* stateOf(options), options.includes("--json"))
+  return yield* reported(cause, yield* daemonOf(options), options.includes("--json"))
 })
 
 /** Inserts `--` after `run` if it is missing, so that flags of the program to run are not parsed as flags of agentd. */
@@ -563,8 +568,8 @@ const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   return [...args.slice(0, verb + 1), "--", ...args.slice(verb + 1)]
 }
 
-/** Runs the CLI and returns the exit code. The effect fails only if it is interrupted. */
-export const run = (given: ReadonlyArray<string>) => {
+/** Runs the CLI on this machine, or with the daemon of a host. */
+const runHere = (given: ReadonlyArray<string>) => {
   const { args: present, note } = Renamed.present(VerbAliases.asFlags(given))
   const args = withProgram(Renamed.asOneWord(present))
   const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args
@@ -580,3 +585,12 @@ export const run = (given: ReadonlyArray<string>) => {
     behind
   )
 }
+
+/** Runs the CLI and returns the exit code. The effect fails only if it is interrupted. */
+export const run = (given: ReadonlyArray<string>) =>
+  HostLine.mayBeFar(given)
+    ? Effect.flatMap(
+        Effect.promise(() => import("../hosts/OnHost.ts")),
+        ({ run }) => run(given, runHere)
+      )
+    : runHere(given)

@@ -4,11 +4,13 @@
  *
  * Guarantees: a verb's calls run concurrently over one connection. The quick entry accepts the same arguments.
  */
-import { Clock, Effect, Option, type Stdio } from "effect"
+import { Clock, Console, Effect, Option, type Stdio } from "effect"
 import { Argument, Command, Flag, type Prompt } from "effect/cli"
 import { call } from "../../api/rpc/ControlClient.ts"
 import { answers } from "./Asking.ts"
-import type { Arg, Args, DeclaredVerb, Input, Shape } from "./DeclaredVerb.ts"
+import type { SavedHost } from "../../config/Host.ts"
+import { AllHosts, type Paths } from "./Paths.ts"
+import type { Arg, Args, Ask, DeclaredVerb, Input, Shape } from "./DeclaredVerb.ts"
 import { doesOutside, isOne, linesOf } from "./DeclaredVerb.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, printLines } from "./Invocation.ts"
@@ -16,7 +18,7 @@ import { worldOf } from "../../config/Places.ts"
 import { FORM, parse } from "../render/MomentText.ts"
 import { isMode } from "./Renamed.ts"
 import { textOf } from "./StandardInput.ts"
-import { verb as loaded } from "./Verb.ts"
+import { loaded, oneHost } from "./Verb.ts"
 
 const momentOf = (text: string) => {
   const moment = parse(text)
@@ -124,6 +126,15 @@ const refusing = Effect.fnUntraced(function* (verb: DeclaredVerb, input: object)
   if (wrong !== undefined) return yield* new VerbFailed(wrong)
 })
 
+/** The value of the calls over all hosts. A host that did not answer and has no row in the value is named. */
+const ofAll = Effect.fnUntraced(function* (ask: Ask<unknown>, hosts: ReadonlyMap<string, SavedHost>, paths: Paths) {
+  const { answersOf } = yield* Effect.promise(() => import("../hosts/AllHosts.ts"))
+  const { left, value } = yield* answersOf(ask, hosts, paths)
+  for (const { host, silent } of left)
+    yield* Console.error(`agentd: ${host ?? "this machine"} does not answer: ${silent.message}\n  → ${silent.remedy}`)
+  return value
+})
+
 const carriedOut = (verb: DeclaredVerb) =>
   Effect.fnUntraced(function* (given: { readonly [field: string]: unknown }) {
     const { caller, colour, columns, json, paths } = yield* Invocation
@@ -142,7 +153,12 @@ const carriedOut = (verb: DeclaredVerb) =>
       Object.assign(input, { name: called, names: [called] })
     }
     const now = yield* Clock.currentTimeMillis
-    const asked = call(paths.socket, (client) => answers(client, verb.rpc(input as never, caller, { now })))
+    const ask = verb.rpc(input as never, caller, { now })
+    const hosts = yield* AllHosts
+    const here = call(paths.socket, (client) => answers(client, ask))
+    const asked = Effect.gen(function* () {
+      return hosts === undefined ? yield* here : yield* ofAll(ask, hosts, paths)
+    })
     const { fleeting } = verb
     const value = fleeting === undefined ? yield* asked : yield* inTime(asked, fleeting)
     if (fleeting !== undefined && value === undefined) return
@@ -191,7 +207,17 @@ export const commandOf = <const A extends Args, E = never, R = never, EB = never
     const load = async (): Promise<Loaded<E | Failed | EB, R | Invocation | Stdio.Stdio | Prompt.Environment | RB>> => {
       if (program === undefined) return { run: declared }
       const { run: own } = await program()
-      return { run: () => Effect.andThen(refusing(verb, input), own()) }
+      // with all hosts, the declaration runs if it alone does what the arguments ask for
+      const { quick } = verb
+      const isAlone = typeof quick === "boolean" ? quick : quick(input as never, false)
+      const run = () =>
+        Effect.gen(function* () {
+          if ((yield* AllHosts) !== undefined && isAlone) return yield* declared()
+          yield* refusing(verb, input)
+          yield* oneHost
+          return yield* own()
+        })
+      return { run }
     }
     return loaded(load)(undefined)
   }).pipe(Command.withDescription(verb.description), Command.withExamples(verb.examples), unlistedMode)

@@ -86,17 +86,21 @@ export const make = Effect.fnUntraced(function* (flags: {
   const stdio = yield* Stdio.Stdio
   const onTerminal = yield* stdio.stdoutIsTerminal
   const terminal = yield* Terminal.Terminal
+  const paths = yield* Paths.resolve(flags.state)
   return Invocation.of({
-    paths: yield* Paths.resolve(flags.state),
+    paths,
     json: flags.json,
     colour: capabilities.canColor && !flags.json,
     interactive: capabilities.canPrompt,
     columns: onTerminal && !flags.json ? yield* terminal.columns : null,
-    caller: { by: yield* Effect.sync(() => Account.userName()), config: yield* Paths.findProject }
+    caller: {
+      by: yield* Effect.sync(() => Account.userName()),
+      config: paths.host === undefined ? yield* Paths.findProject : null
+    }
   })
 })
 
-/** Adds `--state` to the commands in a hint if the state directory is not the default one. */
+/** Adds `--state` or `--host` to the commands in a hint if the daemon is not the default one. */
 export const hint = (text: string) => Effect.map(Invocation, ({ paths }) => HintCommand.inWorld(text, worldOf(paths)))
 
 export const printLines = (lines: ReadonlyArray<string>) =>

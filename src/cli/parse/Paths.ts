@@ -2,15 +2,19 @@
  * Paths: the files and folders of this user's daemon, computed from the environment, and the project that contains the
  * working directory. `Places` contains the rules.
  */
-import { Config, Effect, FileSystem, Option } from "effect"
+import { Config, Context, Effect, FileSystem, Option } from "effect"
 import * as Account from "../../config/Account.ts"
 import * as NodePath from "node:path"
+import * as Host from "../../config/Host.ts"
 import { configsFrom, placesOf } from "../../config/Places.ts"
 
 export interface Paths {
+  /** The host as the user has typed it; undefined: this machine. Then only `socket` is that of the host. */
+  readonly host?: string | undefined
   /** Absolute path of the state directory. */
   readonly state: string
   readonly defaultState: string
+  /** Path of the daemon's socket, or the address of a host. */
   readonly socket: string
   /** Unix socket of the HTTP interface. It is in the same folder as `socket`. */
   readonly http: string
@@ -35,18 +39,36 @@ const environment = Config.all({
   home: Config.String("HOME").pipe(Config.withDefault(Account.home()))
 })
 
+/** The host whose daemon the command line names, with its address; undefined: this machine. */
+export const FarHost = Context.Reference<{ readonly name: string; readonly url: string } | undefined>(
+  "agentd/cli/FarHost",
+  { defaultValue: () => undefined }
+)
+
+/** The saved hosts if the command line asks for all of them with `--all-hosts`; otherwise undefined. */
+export const AllHosts = Context.Reference<ReadonlyMap<string, Host.SavedHost> | undefined>("agentd/cli/AllHosts", {
+  defaultValue: () => undefined
+})
+
+/** Path of the file with the saved hosts. */
+export const hostsFile = Effect.map(Effect.orDie(environment), ({ configHome, home }) =>
+  Host.fileOf(Option.getOrUndefined(configHome), home)
+)
+
 /** Computes the paths. `chosen`: the value of --state, relative to the working directory. */
 export const resolve = (chosen: Option.Option<string>): Effect.Effect<Paths> =>
-  Effect.map(Effect.orDie(environment), ({ configHome, home, runtime, stateHome }) => {
+  Effect.map(Effect.all([Effect.orDie(environment), FarHost]), ([given, far]) => {
+    const { configHome, home, runtime, stateHome } = given
     const places = placesOf(
       { home, stateHome: Option.getOrUndefined(stateHome), runtime: Option.getOrUndefined(runtime) },
       Option.getOrUndefined(chosen)
     )
     const { defaultState, socket, sockets, state } = places
     return {
+      host: far?.name,
       state,
       defaultState,
-      socket,
+      socket: far?.url ?? socket,
       http: NodePath.join(sockets, "http.sock"),
       log: NodePath.join(state, "daemon.log"),
       store: NodePath.join(state, STORE_NAME),

@@ -5,7 +5,10 @@
 import { Effect, Option } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
 import * as StoreOwner from "../../core/event-log/StoreOwner.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
 import * as Invocation from "./Invocation.ts"
+import * as Paths from "./Paths.ts"
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
@@ -27,7 +30,23 @@ const Json = GlobalFlag.Setting("json")({
   )
 })
 
-export const verb =
+export const onlyOne = new VerbFailed({
+  message: "This command works with one host only.",
+  remedy: "These work with --all-hosts: ps, waiting, cost, log. For another, name the host: --host HOST",
+  exitCode: ExitCode.usage
+})
+
+/** Fails with `--all-hosts`, for a verb that acts on one host. */
+export const oneHost = Effect.flatMap(Paths.AllHosts, (hosts) => (hosts === undefined ? Effect.void : onlyOne))
+
+/** Like `loaded`, for a verb that acts on one host. */
+export const verb = <I, A, E, R>(load: () => Promise<{ readonly run: (input: I) => Effect.Effect<A, E, R> }>) => {
+  const run = loaded(load)
+  return (input: I) => Effect.andThen(oneHost, run(input))
+}
+
+/** Loads the code of a verb when the verb is called. */
+export const loaded =
   <I, A, E, R>(load: () => Promise<{ readonly run: (input: I) => Effect.Effect<A, E, R> }>) =>
   (input: I) =>
     Effect.gen(function* () {
@@ -35,11 +54,30 @@ export const verb =
       const { run } = yield* Effect.promise(load)
       return yield* run(input).pipe(
         Effect.provideService(Invocation.Invocation, invocation),
-        Effect.provideService(StoreOwner.Here, () => StoreOwner.here(invocation.paths.state))
+        Effect.provideService(StoreOwner.Here, () =>
+          invocation.paths.host === undefined ? StoreOwner.here(invocation.paths.state) : undefined
+        )
       )
     })
 
-export const globalFlags = [State, Json] as const
+/** Shown in the help. `HostLine` takes it from the command line before this program reads the other arguments. */
+const Host = GlobalFlag.Setting("host")({
+  flag: Flag.String("host").pipe(
+    Flag.withMetavar("HOST"),
+    Flag.withDescription("Use the daemon of another machine: a saved host, or ssh://user@machine"),
+    Flag.optional
+  )
+})
+
+/** Shown in the help. `HostLine` takes it, as `--host`. */
+const AllHosts = GlobalFlag.Setting("all-hosts")({
+  flag: Flag.Boolean("all-hosts").pipe(
+    Flag.withDescription("With ps, waiting, cost and log: list this machine and all saved hosts"),
+    Flag.withDefault(false)
+  )
+})
+
+export const globalFlags = [State, Host, AllHosts, Json] as const
 
 export const maybe = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(

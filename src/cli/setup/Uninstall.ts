@@ -33,7 +33,7 @@ interface Input {
 
 /** Matches the names that agentd uses in a state directory. */
 const OURS =
-  /^(runes\.db.*|failure-mailed\.json.*|before-.*\.tar\.zst|lock\.(db|json).*|daemon\.log.*|(control|http)\.sock|http-.*\.token|restore\.(part|json).*|replaced-.*|archive|caches|configs|damaged|files|gateway|goals|homes|hooks|keeper|logins|runs|segments|sessions|setups|sockets|store|waiting|worktrees)$/
+  /^(runes\.db.*|failure-mailed\.json.*|before-.*\.tar\.zst|lock\.(db|json).*|daemon\.log.*|(control|http)\.sock|http-.*\.token|restore\.(part|json).*|replaced-.*|archive|caches|configs|damaged|files|gateway|goals|homes|hooks|hosts|keeper|logins|runs|segments|sessions|setups|sockets|store|waiting|worktrees)$/
 
 const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
 
