@@ -91,6 +91,7 @@ export const all: ReadonlyArray<Stage> = [
       "docs/schedules.md",
       "docs/board.md",
       "docs/page.md",
+      "docs/hosts.md",
       "docs/reading.md",
       "docs/projects.md",
       "docs/troubleshooting.md",
@@ -114,6 +115,8 @@ export const NOT_RUN: { readonly [block: string]: string } = {
   "docs/install.md: docker build -t agentd .": "needs a daemon of Docker; never built",
   "docs/install.md: agentd uninstall --dry-run": "removes all; the page on keeping a store is run",
   "docs/board.md: agentd ps --watch --bell": "goes on in a terminal; focus needs a pane of tmux",
+  "docs/hosts.md: agentd host add cellar ssh://ada@cellar.local":
+    "needs another machine; test/world/e2e/Hosts has a real sshd",
   "docs/contributing.md: npm ci && npm test": "installs packages, and runs every test",
   "docs/contributing.md: npm run test:unit": "runs for minutes",
   "docs/contributing.md: npx vitest run --maxWorkers=1 test/world/cli/Docs.test.ts":
