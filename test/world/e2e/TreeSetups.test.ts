@@ -164,6 +164,29 @@ describe("the set-up of a work tree", () => {
       })
   )
 
+  it.live("that a killed daemon or a stop has cut off leaves no process, and runs again from its beginning", () =>
+    Effect.gen(function* () {
+      const { box, configure, done } = yield* project()
+      const gate = join(box.folder, "gate")
+      const tries = join(box.folder, "tries")
+      const count = Effect.sync(() => (existsSync(tries) ? readFileSync(tries, "utf8").length / 2 : 0))
+      configure({ setup: `echo x >> ${tries}; [ -e ${gate} ] || exec sleep 305` })
+      yield* box.up()
+      yield* box.until("it is set up", count, (tries) => tries === 1)
+      yield* box.kill9
+      yield* box.until("no process is left", box.processes, (pids) => pids.length === 0)
+      yield* box.up()
+      yield* box.until("it is set up again", count, (tries) => tries === 2)
+      assert.strictEqual((yield* box.cli("stop", "builder")).code, 0)
+      assert.deepStrictEqual(yield* box.processes, [])
+      yield* box.untilAgent("builder", "stops", ({ state }) => state === "Stopped")
+      writeFileSync(gate, "")
+      assert.strictEqual((yield* box.cli("start", "builder")).code, 0)
+      yield* done
+      assert.strictEqual(yield* count, 3)
+    })
+  )
+
   it.live("ports on which another program listens by now are replaced before the next run, and that is told", () =>
     Effect.gen(function* () {
       const { box, configure, send, told } = yield* project()
