@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as Architecture from "./Architecture.ts"
+import * as Board from "./Board.ts"
 import * as Commands from "./Commands.ts"
 import * as Config from "./Config.ts"
 import * as Errors from "./Errors.ts"
@@ -28,6 +29,7 @@ export const current = (path: string): string => {
 export const documents: Effect.Effect<ReadonlyMap<string, string>> = Effect.gen(function* () {
   return new Map([
     ["docs/architecture.md", Architecture.render(current("docs/architecture.md"))],
+    ["docs/board.md", Board.render(current("docs/board.md"))],
     ["docs/machines.md", Machines.render()],
     ["docs/own-agent.md", OwnAgent.render(current("docs/own-agent.md"))],
     ["docs/reference/commands.md", yield* Commands.render],

@@ -159,7 +159,7 @@ export class EventIntake {
     }
     plate.heard = now
     this.registry.populated.openUnsafe()
-    if (heard.sessionId === plate.sessionId && plate.follow(heard.transcriptPath)) {
+    if (heard.sessionId === plate.sessionId && plate.follow(heard.transcriptPath, heard.cli)) {
       // Reads the existing content now, so that it is not mistaken for new content later.
       yield* FiberSet.run(this.looks, plate.look("look"))
     }

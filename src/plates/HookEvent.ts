@@ -217,7 +217,9 @@ export const parseOf = (
   const translate = typeof name === "string" && Object.hasOwn(source.hooks, name) ? source.hooks[name] : undefined
   if (translate === undefined && typeof name === "string") return Result.succeed(undefined)
   // without a name, the hook is refused as one of Claude Code
-  const body = isObject(raw) ? { ...raw, ...translate?.(raw), transcript_path: undefined } : raw
+  const body = isObject(raw)
+    ? { ...raw, ...translate?.(raw), ...(source.record === undefined ? { transcript_path: undefined } : {}) }
+    : raw
   return Result.map(parse(body, at), (heard) => ({
     ...heard,
     cli: source.name,

@@ -15,6 +15,7 @@ import type { Plan } from "../runs/claude/ClaudeTools.ts"
 import type { ProcessId } from "../runs/process/ProcessTable.ts"
 import * as Branch from "./Branch.ts"
 import * as PlateFacts from "./PlateFacts.ts"
+import { sourceOf } from "./SessionSources.ts"
 import * as SessionStatusFile from "./SessionStatusFile.ts"
 import { Transcript } from "./Transcript.ts"
 import type { TranscriptView } from "./TranscriptView.ts"
@@ -128,9 +129,9 @@ export class PlateActor {
   }
 
   /** Follows the transcript at this path. Returns true if the path is new: then the transcript must be read once. */
-  follow(path: string | null | undefined): boolean {
+  follow(path: string | null | undefined, cli = this.stand.data.cli): boolean {
     if (path === null || path === undefined || path === this.transcript?.path) return false
-    this.transcript = new Transcript(this.fs, path, "main")
+    this.transcript = new Transcript(this.fs, path, "main", sourceOf(cli)?.record)
     const notes = SessionStatusFile.folderOf(path)
     this.note = notes === undefined ? undefined : new SessionStatusFile.SessionStatusFile(this.fs, notes)
     this.sides.clear()

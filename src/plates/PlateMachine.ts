@@ -258,7 +258,9 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     return acting(after, agentId, event.at)
   },
   HookNotification: (data, event) => notified(data, event.notificationType, event.at),
-  HookStop: (data, event) => turnEnded(data, event.backgroundTasks, null),
+  // another CLI can report the end of a turn after its transcript has reported that the turn failed
+  HookStop: (data, event) =>
+    turnEnded(data, event.backgroundTasks, data.cli !== undefined && !data.turn ? data.failure : null),
   HookStopFailure: (data, event) => ({ ...turnEnded(data, data.background, event.error), failedAt: event.at }),
   HookSubagentStop: (data, event) => ({
     ...agentsDone(data, (agentId) => agentId === event.agentId),
@@ -467,7 +469,7 @@ export const Plate = define<State, Event, Data, never, Kind>()({
   table: {
     Starting: { ...rest, Registered: to("Starting", { set: "apply" }) },
     Running: { ...rest, TurnEndObserved: settled },
-    Idle: rest,
+    Idle: { ...rest, TurnEndObserved: settled },
     AwaitingInput: attention,
     AwaitingApproval: attention,
     Error: { ...rest, HealthCheckRecovery: settled },

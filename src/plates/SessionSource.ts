@@ -3,10 +3,12 @@
  * file in `sources`.
  *
  * Guarantees: pure. A hook is translated to a hook of Claude Code, so that one state machine and one intake serve all
- * CLIs. The CLI's transcript is left out, because its format is another one.
+ * CLIs. A record of its transcript is translated likewise. If the CLI has no translation for records, its transcript is
+ * not read.
  */
 import { createHash } from "node:crypto"
 import { MADE } from "./PlateState.ts"
+import { INTERRUPTED } from "./TranscriptView.ts"
 
 export type Body = { readonly [field: string]: unknown }
 
@@ -40,6 +42,13 @@ export interface SessionSource {
   readonly requires?: { readonly [field: string]: { readonly [field: string]: boolean } }
   /** The CLI's hooks that are installed, each with its translation. */
   readonly hooks: { readonly [event: string]: Translate }
+  /**
+   * Translates a record of the CLI's transcript to a record of Claude Code; undefined if it says nothing about the
+   * session's state. Undefined if the transcript is not read.
+   */
+  readonly record?: Translate
+  /** The tool that runs commands, and a part of the command line of its processes, which no hook's process has. */
+  readonly shell?: { readonly tool: string; readonly mark: string }
   /** An action that the user must take once, after the hooks were installed. */
   readonly then?: string
   /** For each question of the board, the signal that answers it; "no: …" if none does. */
@@ -81,3 +90,19 @@ export const notification =
     const type = body["notification_type"]
     return typeof type === "string" && Object.hasOwn(types, type) ? types[type]!(body) : alive(body)
   }
+
+/** The record of a turn that the user has interrupted. */
+export const interrupted = (timestamp: unknown): Body => ({
+  type: "user",
+  timestamp,
+  message: { content: INTERRUPTED }
+})
+
+/** The record of a turn that has failed. */
+export const failed = (timestamp: unknown, error: unknown): Body => ({
+  type: "assistant",
+  timestamp,
+  message: { content: [] },
+  isApiErrorMessage: true,
+  error
+})

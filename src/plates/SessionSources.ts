@@ -7,3 +7,7 @@ import { Gemini } from "./sources/Gemini.ts"
 import { Qwen } from "./sources/Qwen.ts"
 
 export const SESSION_SOURCES: ReadonlyArray<SessionSource> = [Cline, Codex, Droid, Gemini, Qwen]
+
+/** The CLI with this name; undefined for Claude Code. */
+export const sourceOf = (name: string | undefined): SessionSource | undefined =>
+  SESSION_SOURCES.find((source) => source.name === name)

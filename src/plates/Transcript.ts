@@ -7,6 +7,7 @@
  * that is not a regular file is not opened: a pipe would block all file operations of the daemon.
  */
 import { Effect, FileSystem, Option } from "effect"
+import type { Translate } from "./SessionSource.ts"
 import { type Chain, TranscriptView } from "./TranscriptView.ts"
 
 /** Maximum number of bytes that one call of `look` reads. */
@@ -49,6 +50,7 @@ const statOf = (info: FileSystem.File.Info): Stat => ({
 export class Transcript {
   readonly path: string
   private readonly chain: Chain
+  private readonly translate: Translate | undefined
   private readonly fs: FileSystem.FileSystem
   view: TranscriptView
   /** True if only the end of the file was read, so that totals are unknown. */
@@ -63,11 +65,12 @@ export class Transcript {
   private skipping = false
   private said = false
 
-  constructor(fs: FileSystem.FileSystem, path: string, chain: Chain) {
+  constructor(fs: FileSystem.FileSystem, path: string, chain: Chain, translate?: Translate) {
     this.fs = fs
     this.path = path
     this.chain = chain
-    this.view = new TranscriptView(chain)
+    this.translate = translate
+    this.view = new TranscriptView(chain, translate)
   }
 
   /** Reads what was added since the last call. */
@@ -129,7 +132,7 @@ export class Transcript {
   }
 
   private restart(stat: Stat): void {
-    this.view = new TranscriptView(this.chain)
+    this.view = new TranscriptView(this.chain, this.translate)
     this.partial = stat.size > MAX_FIRST
     this.offset = this.partial ? stat.size - MAX_FIRST : 0
     // the first line is then incomplete

@@ -84,7 +84,10 @@ const interrupted = (of: Case): ReadonlyArray<PlateMachine.Event> => {
 /** Events for a failed turn. If the session ends with it, the hook is lost: Claude Code does not wait for it. */
 const failing = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { now, snapshot, view } = of
-  if (!snapshot.data.turn || view === undefined || view.failedAt === 0 || view.movedAt > view.failedAt) return []
+  const { cli, failedAt, turn, turnAt } = snapshot.data
+  if (view === undefined || view.failedAt === 0 || view.movedAt > view.failedAt) return []
+  // the hooks of another CLI can report the end of a failed turn like that of any other
+  if (!turn && (cli === undefined || turnAt === 0 || view.failedAt <= failedAt)) return []
   if (!endsTurn(of, view.failedAt)) return []
   return [{ _tag: "TurnEndObserved", at: now, asOf: view.failedAt + SLACK, why: "failure", error: view.failure }]
 }
@@ -191,8 +194,9 @@ export const judge = (of: Case): ReadonlyArray<PlateMachine.Event> => {
     case "Closed":
       return []
     case "Starting":
-    case "Idle":
       return noted(of)
+    case "Idle":
+      return first(of, failing, noted)
     case "Error":
       return first(of, failed, noted)
     case "Running":

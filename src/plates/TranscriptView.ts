@@ -106,9 +106,12 @@ export class TranscriptView {
   private todos: number | undefined = undefined
   private readonly tasks = new Map<string, boolean>()
   private taskNumber = 0
+  private readonly translate: (record: Json) => Json | undefined
 
-  constructor(chain: Chain) {
+  /** `translate`: for the transcript of another CLI; undefined if the record says nothing. */
+  constructor(chain: Chain, translate: (record: Json) => Json | undefined = (record) => record) {
     this.chain = chain
+    this.translate = translate
   }
 
   /** Number of open todos; undefined if none were ever written. */
@@ -134,7 +137,9 @@ export class TranscriptView {
    * before it, and the file's mtime is a better estimate.
    */
   take(line: string): void {
-    const record = parsed(line)
+    const read = parsed(line)
+    const record = read === undefined ? read : this.translate(read)
+    if (read !== undefined && record === undefined) return
     const at = typeof record?.["timestamp"] === "string" ? Date.parse(record["timestamp"]) : Number.NaN
     const isTimed = !Number.isNaN(at)
     const said = record === undefined ? "opaque" : this.record(record, isTimed ? at : this.at)

@@ -1,5 +1,6 @@
 /** Codex: hooks in `hooks.json`, which run once the user has trusted them. */
-import { as, callOf, type SessionSource } from "../SessionSource.ts"
+import { isReadonlyObject as isObject } from "effect/Predicate"
+import { as, callOf, failed, interrupted, type SessionSource } from "../SessionSource.ts"
 
 const call = callOf("request_user_input")
 
@@ -23,10 +24,16 @@ export const Codex: SessionSource = {
     SessionEnd: as("SessionEnd")
   },
   then: 'Codex asks once whether you trust the hooks: open it and choose "Trust all". Until then it runs none of them.',
+  record: ({ payload, timestamp, type }) => {
+    if (type !== "event_msg" || !isObject(payload)) return undefined
+    if (payload["type"] === "turn_aborted") return interrupted(timestamp)
+    const { error, type: kind } = payload
+    return kind === "task_complete" && isObject(error) ? failed(timestamp, error["message"]) : undefined
+  },
   tells: {
     found: "hook SessionStart",
-    work: "hooks UserPromptSubmit and Stop; after Esc, hook Interrupt",
+    work: "hooks UserPromptSubmit and Stop; after Esc, hook Interrupt and session file",
     asks: "hook PermissionRequest; a call that you allow counts as waiting until it ends",
-    error: "no: a failed request fires no hook, and the session counts as working until its next prompt or its end"
+    error: "session file"
   }
 }

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { PlateInfo } from "../../../src/domain/Messages.ts"
 import { SESSION_SOURCES } from "../../../src/plates/SessionSources.ts"
-import { child, nobody, run } from "./World.ts"
+import { child, nobody, payload, run } from "./World.ts"
 
 type Fields = { readonly [field: string]: unknown }
 type Story = ReadonlyArray<readonly [hook: string, status: PlateInfo["status"], says?: string]>
@@ -118,7 +118,7 @@ describe("the hooks of another CLI", () => {
             const row = yield* board.settled(`of-${id}`)
             assert.strictEqual(row.status, status, name)
             if (says !== undefined) assert.strictEqual(row.detail, says, name)
-            assert.isFalse(row.watchable, "its transcript is not Claude Code's")
+            assert.strictEqual(row.watchable, source.record !== undefined, "whether its transcript is read")
           }
         })
       )
@@ -174,4 +174,71 @@ describe("the hooks of Cline", () => {
         })
       )
   )
+})
+
+describe("what the hooks of another CLI do not tell", () => {
+  const told = {
+    gemini: {
+      begins: ["BeforeAgent"],
+      failed: { type: "error", content: "[API Error: the key is not valid]" },
+      ends: ["AfterAgent"],
+      interrupted: { type: "info", content: "Request cancelled." }
+    },
+    codex: {
+      begins: ["UserPromptSubmit"],
+      failed: {
+        type: "event_msg",
+        payload: { type: "task_complete", error: { message: "[API Error: the key is not valid]" } }
+      },
+      ends: [],
+      interrupted: { type: "event_msg", payload: { type: "turn_aborted", reason: "interrupted" } }
+    }
+  }
+  for (const [id, { begins, ends, failed, interrupted }] of Object.entries(told)) {
+    const source = SESSION_SOURCES.find((one) => one.id === id)!
+
+    it.effect(`${id}: a failed request is an error, until the next prompt`, () =>
+      run(({ board }) =>
+        Effect.gen(function* () {
+          const hook = (name: string, more: Fields = {}) =>
+            board.plates.hook(payload(name, id, { transcript_path: board.transcript(id), ...more }), nobody, source)
+          yield* hook("SessionStart", { source: "startup" })
+          for (const name of [...begins, ...ends]) yield* hook(name)
+          yield* board.settled(id)
+          yield* board.write(id, failed)
+          yield* board.check()
+          // the end of the turn can be reported after the failure
+          for (const name of ends) yield* hook(name)
+          const row = yield* board.status(id, "Error")
+          assert.include(row.detail, "the key is not valid")
+          yield* hook("SessionStart", { source: "clear" })
+          yield* board.check()
+          yield* board.status(id, "Idle")
+          for (const name of begins) yield* hook(name)
+          yield* board.check()
+          yield* board.status(id, "Running")
+        })
+      )
+    )
+
+    it.effect(`${id}: after Esc in a dialog the session is idle`, () =>
+      run(({ board }) =>
+        Effect.gen(function* () {
+          const captured = capturedOf(id)
+          const hook = (name: string) =>
+            board.plates.hook(
+              { ...joined(id, captured.get(name)!), transcript_path: board.transcript(id) },
+              nobody,
+              source
+            )
+          const asking = stories[id]!.findIndex(([, status]) => status === "AwaitingApproval")
+          for (const [name] of stories[id]!.slice(0, asking + 1)) yield* hook(name)
+          assert.strictEqual((yield* board.settled(`of-${id}`)).status, "AwaitingApproval")
+          yield* board.write(id, interrupted)
+          yield* board.check()
+          yield* board.status(`of-${id}`, "Idle")
+        })
+      )
+    )
+  }
 })

@@ -9,6 +9,7 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { identify } from "../../../src/runs/process/ProcessTable.ts"
 import { type Event, Plate, type State } from "../../../src/plates/PlateMachine.ts"
+import { Gemini } from "../../../src/plates/sources/Gemini.ts"
 import { unreached, whyNot } from "../../support/Unreached.ts"
 import {
   bookkeeping,
@@ -140,6 +141,17 @@ const hooked =
   (session: Session): Way =>
     session.hook(name, more)
 
+/** A turn of another CLI, whose hooks report its failure as any end. */
+const failed = ({ board, id }: Session): Way =>
+  Effect.gen(function* () {
+    const transcript_path = board.transcript("of-gemini")
+    yield* board.plates.hook(payload("BeforeAgent", id, { transcript_path }), nobody, Gemini)
+    yield* board.plates.hook(payload("AfterAgent", id, { transcript_path }), nobody, Gemini)
+    yield* board.settled(id)
+    yield* board.write("of-gemini", { type: "error", content: "[API Error: 401]" })
+    yield* board.check()
+  })
+
 /** The sender of each event: a hook, `/events`, the health check, a command. */
 const senders: { readonly [tag in Tag]: (session: Session, state: State) => Way } = {
   SessionStart: (session) => session.post("session_start"),
@@ -172,7 +184,7 @@ const senders: { readonly [tag in Tag]: (session: Session, state: State) => Way 
       : Effect.andThen(session.board.write(session.id, "no record\n"), session.board.check()),
   DialogEndObserved: (session, state) =>
     written(session, result(state === "AwaitingInput" ? question.tool_use_id : bash.tool_use_id)),
-  TurnEndObserved: (session) => written(session, interrupt()),
+  TurnEndObserved: (session, state) => (state === "Idle" ? failed(session) : written(session, interrupt())),
   StatusNoted: (session, state) => noted(session, state === "Running" ? "idle" : "busy"),
   Registered: (session) => session.register(),
   ProcessExited: (session) => session.board.plates.stopped({ plate_id: session.plateId }),
