@@ -9,7 +9,7 @@ import type { State } from "./Scenarios.ts"
 /** States in their order, each with the ms since the scenario's begin at which it was first seen. */
 export type Timeline<A extends string> = ReadonlyArray<readonly [at: number, state: A]>
 
-/** One session. `row`: the row's status and the signal on which it rests; "none": no row. */
+/** A session. `row`: the row's status and the signal on which it rests; "none": no row. */
 export interface Track {
   readonly screen: Timeline<State | "unknown">
   readonly row: Timeline<string>

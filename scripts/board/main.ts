@@ -5,7 +5,7 @@
  *
  * `main.ts --agent ID [--only TEXT] [--at FOLDER] [--show]`: `only`: the scenarios whose names contain the text, without
  * a recording. `at`: a folder in which the CLI is or will be installed. `show`: prints screens that were not expected.
- * The result is test/fixtures/board/ID.json, from which `npm run docs` makes the table in docs/board.md.
+ * The result is test/fixtures/board/ID.jsonl, from which `npm run docs` makes the table in docs/board.md.
  */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process"
 import { once } from "node:events"
@@ -434,9 +434,9 @@ for (const bare of [false, true]) {
   for (const line of told(tracks)) console.log(`  ${line}`)
 }
 if (options.only === undefined) {
-  const recording: Recording = { agent: agent.id, name: agent.name, version: agent.version, played: played.map(kept) }
-  const text = JSON.stringify(recording)
-    .replaceAll(stand.folder, "/home/user")
-    .replaceAll(/\{"name":|\[\d+,\{"hook/g, "\n$&")
-  writeFileSync(join(root, `test/fixtures/board/${agent.id}.json`), `${text}\n`)
+  const of: Omit<Recording, "played"> = { agent: agent.id, name: agent.name, version: agent.version }
+  const lines = [of, ...played.map(kept)].map(
+    (one) => `${JSON.stringify(one).replaceAll(stand.folder, "/home/user")}\n`
+  )
+  writeFileSync(join(root, `test/fixtures/board/${agent.id}.jsonl`), lines.join(""))
 }

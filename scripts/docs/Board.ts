@@ -8,9 +8,13 @@ const folder = join(import.meta.dirname, "../../test/fixtures/board")
 const WORDS = { ready: "before the first prompt", approval: "needs you: approval", question: "needs you: question" }
 
 export const recordings = (): ReadonlyArray<Recording> =>
-  (existsSync(folder) ? readdirSync(folder) : [])
-    .toSorted()
-    .map((name) => JSON.parse(readFileSync(join(folder, name), "utf8")) as Recording)
+  (existsSync(folder) ? readdirSync(folder) : []).toSorted().map((name) => {
+    const [of, ...played] = readFileSync(join(folder, name), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+    return { ...of, played } as Recording
+  })
 
 const percent = (share: number): string => `${(Math.floor(share * 1_000) / 10).toFixed(1)} %`
 const row = (name: string, { changes, missed, p99, right, seconds, state }: Figures): ReadonlyArray<string> => [

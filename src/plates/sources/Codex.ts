@@ -24,10 +24,10 @@ export const Codex: SessionSource = {
     SessionEnd: as("SessionEnd")
   },
   then: 'Codex asks once whether you trust the hooks: open it and choose "Trust all". Until then it runs none of them.',
-  record: ({ payload, timestamp, type }) => {
-    if (type !== "event_msg" || !isObject(payload)) return undefined
-    if (payload["type"] === "turn_aborted") return interrupted(timestamp)
-    const { error, type: kind } = payload
+  record: ({ payload: said, timestamp, type }) => {
+    if (type !== "event_msg" || !isObject(said)) return undefined
+    if (said["type"] === "turn_aborted") return interrupted(timestamp)
+    const { error, type: kind } = said
     return kind === "task_complete" && isObject(error) ? failed(timestamp, error["message"]) : undefined
   },
   tells: {

@@ -9,7 +9,10 @@ import { nobody, run } from "./World.ts"
 
 /** Statuses that rest on a hook, in their order. */
 const byHooks = ({ row }: Track): ReadonlyArray<string> =>
-  row.map(([, told]) => told.split(" ")).flatMap(([status, signal]) => (signal === "hook" ? [status!] : []))
+  row
+    .map(([, told]) => told.split(" "))
+    .flatMap(([status, signal]) => (signal === "hook" ? [status!] : []))
+    .filter((status, index, all) => status !== all[index - 1])
 
 const isWithin = (some: ReadonlyArray<string>, all: ReadonlyArray<string>): boolean => {
   let at = 0
@@ -24,7 +27,9 @@ for (const { agent, played } of recordings()) {
       it.effect(name, () =>
         run(({ board }) =>
           Effect.gen(function* () {
-            const told = new Map<string, Array<string>>()
+            // a clear gives a session another id
+            const all: Array<string> = []
+            const told = new Map<string, Array<string>>([["all", all]])
             let last = 0
             for (const [at, body] of hooks) {
               yield* TestClock.adjust(Math.max(0, at - last))
@@ -34,6 +39,7 @@ for (const { agent, played } of recordings()) {
               const statuses = told.get(session) ?? []
               const { status } = yield* board.settled(session)
               told.set(session, [...statuses, status])
+              all.push(status)
             }
             for (const track of tracks) {
               const recorded = byHooks(track)
