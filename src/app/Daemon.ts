@@ -40,6 +40,7 @@ import * as AgentCommands from "../projects/service/AgentCommands.ts"
 import * as AgentdMcpServer from "../agents/run/AgentdMcpServer.ts"
 import * as WorkingFolder from "../agents/workplace/WorkingFolder.ts"
 import * as ClaudeSessions from "../runs/claude/ClaudeSessions.ts"
+import * as CopilotSessions from "../plates/CopilotSessions.ts"
 import { type Host, hostOf } from "../runs/Host.ts"
 import * as OrphanRuns from "../runs/OrphanRuns.ts"
 import type { RunSockets } from "../runs/RunSockets.ts"
@@ -210,7 +211,8 @@ const services = (
       platesBeside({
         supervisor: plates,
         permissionTimeout: user.approvals.timeout,
-        claudeFolder: ClaudeSessions.configOf(options.environment)
+        claudeFolder: ClaudeSessions.configOf(options.environment),
+        copilotFolder: CopilotSessions.configOf(options.environment)
       })
     ),
     Layer.provideMerge(

@@ -231,7 +231,7 @@ const pidOf = (process: ProcessId | undefined) =>
 
 /** Adds to a hook's event what its body lacks: the process, and the paths if they are new. */
 const adorned = (
-  { cli, cwd, event, transcriptPath }: Heard,
+  { cli, cwd, event, recorded, transcriptPath }: Heard,
   plate: PlateActor,
   origin: Origin,
   process: ProcessId | undefined,
@@ -241,6 +241,7 @@ const adorned = (
   const { data } = plate.stand
   const paths = {
     ...(cli === undefined || cli === data.cli ? {} : { cli }),
+    ...(recorded === undefined ? {} : { recorded }),
     ...(transcriptPath === undefined || transcriptPath === data.transcriptPath ? {} : { transcriptPath }),
     ...(cwd === undefined || (data.cwd !== null && event._tag !== "HookSessionStart") ? {} : { cwd })
   }

@@ -13,7 +13,7 @@ import { isPlanFile, questionsOf } from "../runs/claude/ClaudeTools.ts"
 import type { Question } from "../runs/Question.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import { type EventRefused, JsonReader, MAX_PATH } from "./JsonReader.ts"
-import type { SessionSource } from "./SessionSource.ts"
+import type { Source } from "./SessionSource.ts"
 
 /** A parsed hook of Claude Code, or a parsed event of `/events`. */
 export interface Heard {
@@ -23,6 +23,8 @@ export interface Heard {
   readonly cli?: string
   /** True if the CLI reports no session's start: a new session of a process continues the row of the one before. */
   readonly startless?: true
+  /** True if the session's own file reports the event. */
+  readonly recorded?: true
   readonly sessionId: string
   readonly cwd: string | undefined
   readonly transcriptPath: string | undefined
@@ -207,11 +209,7 @@ export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefus
  * Parses a hook of another coding CLI. Undefined if it is one that says nothing about the session's state, or an unknown
  * one: the CLI is newer than this table.
  */
-export const parseOf = (
-  source: SessionSource,
-  hook: unknown,
-  at: number
-): Result.Result<Heard | undefined, EventRefused> => {
+export const parseOf = (source: Source, hook: unknown, at: number): Result.Result<Heard | undefined, EventRefused> => {
   const raw = isObject(hook) && source.shape !== undefined ? source.shape(hook) : hook
   const name = isObject(raw) ? raw["hook_event_name"] : undefined
   const translate = typeof name === "string" && Object.hasOwn(source.hooks, name) ? source.hooks[name] : undefined
@@ -223,6 +221,7 @@ export const parseOf = (
   return Result.map(parse(body, at), (heard) => ({
     ...heard,
     cli: source.name,
-    ...(source.startless === undefined ? {} : { startless: true as const })
+    ...(source.startless === undefined ? {} : { startless: true as const }),
+    ...(source.recorded === undefined ? {} : { recorded: true as const })
   }))
 }

@@ -18,7 +18,7 @@ import * as PlateFacts from "./PlateFacts.ts"
 import { sourceOf } from "./SessionSources.ts"
 import * as SessionStatusFile from "./SessionStatusFile.ts"
 import { Transcript } from "./Transcript.ts"
-import type { TranscriptView } from "./TranscriptView.ts"
+import { TranscriptView } from "./TranscriptView.ts"
 import { judge } from "./TranscriptRules.ts"
 import type { Cause } from "../core/event-log/Rune.ts"
 
@@ -131,7 +131,7 @@ export class PlateActor {
   /** Follows the transcript at this path. Returns true if the path is new: then the transcript must be read once. */
   follow(path: string | null | undefined, cli = this.stand.data.cli): boolean {
     if (path === null || path === undefined || path === this.transcript?.path) return false
-    this.transcript = new Transcript(this.fs, path, "main", sourceOf(cli)?.record)
+    this.transcript = new Transcript(this.fs, path, () => new TranscriptView("main", sourceOf(cli)?.record))
     const notes = SessionStatusFile.folderOf(path)
     this.note = notes === undefined ? undefined : new SessionStatusFile.SessionStatusFile(this.fs, notes)
     this.sides.clear()
@@ -231,7 +231,10 @@ export class PlateActor {
       if (this.transcript === undefined) break
       let side = this.sides.get(agentId)
       if (side === undefined) {
-        this.sides.set(agentId, (side = new Transcript(this.fs, sidePath(this.transcript.path, agentId), "side")))
+        this.sides.set(
+          agentId,
+          (side = new Transcript(this.fs, sidePath(this.transcript.path, agentId), () => new TranscriptView("side")))
+        )
       }
       yield* side.look
       views.set(agentId, side.view)

@@ -48,7 +48,9 @@ const hook = {
   transcriptPath: Schema.optional(Schema.String),
   cwd: Schema.optional(Schema.String),
   /** The coding CLI, if it is not Claude Code. Present only in the first hook of a plate. */
-  cli: Schema.optional(Schema.String)
+  cli: Schema.optional(Schema.String),
+  /** True if the session's own file reports the event, and no hook. */
+  recorded: Schema.optional(Schema.Boolean)
 }
 /** Id of the subagent; absent for the main agent. */
 const agentId = Schema.optional(Schema.String)
@@ -329,6 +331,7 @@ const underId = (data: Data, event: Event): Data => {
 const signalOf = (event: Event): Signal => {
   if (event._tag === "TurnEndObserved" || event._tag === "HealthCheckRecovery") return "transcript"
   if (event._tag === "DialogEndObserved") return event.from
+  if ("recorded" in event && event.recorded === true) return "session"
   if (event._tag === "StatusNoted" || (event._tag === "HookSessionStart" && event.noted === true)) return "session"
   if (event._tag === "Registered" || event._tag === "ProcessExited" || event._tag === "Forgotten") return "process"
   return "hook"

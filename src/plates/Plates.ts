@@ -26,6 +26,7 @@ import { EventLog, RuneRefused, type StorageError } from "../core/event-log/Even
 import { Redact } from "../core/event-log/Redact.ts"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
 import { Approvals, type Decision } from "./Approvals.ts"
+import { CopilotSessions } from "./CopilotSessions.ts"
 import { Discovery } from "./Discovery.ts"
 import { EventIntake, type Origin } from "./EventIntake.ts"
 import { FADES_AFTER, HealthCheck } from "./HealthCheck.ts"
@@ -111,6 +112,8 @@ export interface Options {
   readonly watch?: boolean
   /** Claude Code's folder, where sessions write notes. If omitted, only sessions that a hook reports are known. */
   readonly claudeFolder?: string | undefined
+  /** Copilot CLI's configuration folder. If undefined, its sessions are not followed. */
+  readonly copilotFolder?: string | undefined
 }
 
 const tooLong = (body: unknown) => {
@@ -421,6 +424,11 @@ const make = Effect.fnUntraced(function* (options: Options) {
   if (claudeFolder !== undefined) {
     const discovery = new Discovery({ registry, intake, fs, sessions, config: claudeFolder })
     yield* options.supervisor.add({ id: "discovery", start: Effect.succeed(discovery.loop) })
+  }
+  const { copilotFolder } = options
+  if (copilotFolder !== undefined) {
+    const copilot = new CopilotSessions({ registry, intake, fs, sessions, config: copilotFolder })
+    yield* options.supervisor.add({ id: "copilot", start: Effect.succeed(copilot.loop) })
   }
   const now = yield* Clock.currentTimeMillis
   yield* recover.pipe(

@@ -1,6 +1,6 @@
 /**
- * SessionSource: describes how a coding CLI other than Claude Code reports its sessions through hooks. Each CLI has one
- * file in `sources`.
+ * SessionSource: describes how a coding CLI other than Claude Code reports its sessions, through hooks or in records.
+ * Each CLI has one file in `sources`.
  *
  * Guarantees: pure. A hook is translated to a hook of Claude Code, so that one state machine and one intake serve all
  * CLIs. A record of its transcript is translated likewise. If the CLI has no translation for records, its transcript is
@@ -15,12 +15,31 @@ export type Body = { readonly [field: string]: unknown }
 /** A hook of Claude Code; undefined if the hook says nothing about the session's state. */
 export type Translate = (body: Body) => Body | undefined
 
-export interface SessionSource {
+export interface Source {
   /** The name in commands and in the daemon's routes. */
   readonly id: string
   readonly name: string
   /** The version on which the mapping was measured. */
   readonly version: string
+  /** Gives a hook the fields of Claude Code's hooks, if the CLI names its fields differently. */
+  readonly shape?: (body: Body) => Body
+  /** True if no hook reports a session's start: a new session of a process continues the row of the one before. */
+  readonly startless?: true
+  /** True if the hooks are records that the CLI writes to a file, so that nothing is installed. */
+  readonly recorded?: true
+  /** The CLI's hooks, or records, each with its translation. */
+  readonly hooks: { readonly [event: string]: Translate }
+  /**
+   * Translates a record of the CLI's transcript to a record of Claude Code; undefined if it says nothing about the
+   * session's state. Undefined if the transcript is not read.
+   */
+  readonly record?: Translate
+  /** For each question of the board, the signal that answers it; "no: …" if none does. */
+  readonly tells: { readonly found: string; readonly work: string; readonly asks: string; readonly error: string }
+}
+
+/** A CLI in whose settings hooks are installed. */
+export interface SessionSource extends Source {
   /**
    * The file in the user's home folder to which the hooks are added. `variable`: the environment variable that names
    * the folder, if it is set. `ending`: if present, the file is a folder in which each hook is an executable file of its
@@ -34,25 +53,12 @@ export interface SessionSource {
   }
   /** Number of the file's time units in a second. */
   readonly timeUnit: 1 | 1000
-  /** Gives a hook the fields of Claude Code's hooks, if the CLI names its fields differently. */
-  readonly shape?: (body: Body) => Body
-  /** True if no hook reports a session's start: a new session of a process continues the row of the one before. */
-  readonly startless?: true
   /** Fields of the file without which the CLI runs no hooks. */
   readonly requires?: { readonly [field: string]: { readonly [field: string]: boolean } }
-  /** The CLI's hooks that are installed, each with its translation. */
-  readonly hooks: { readonly [event: string]: Translate }
-  /**
-   * Translates a record of the CLI's transcript to a record of Claude Code; undefined if it says nothing about the
-   * session's state. Undefined if the transcript is not read.
-   */
-  readonly record?: Translate
   /** The tool that runs commands, and a part of the command line of its processes, which no hook's process has. */
   readonly shell?: { readonly tool: string; readonly mark: string }
   /** An action that the user must take once, after the hooks were installed. */
   readonly then?: string
-  /** For each question of the board, the signal that answers it; "no: …" if none does. */
-  readonly tells: { readonly found: string; readonly work: string; readonly asks: string; readonly error: string }
 }
 
 /** Translates to the hook with this name. All other fields stay. */

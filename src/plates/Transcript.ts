@@ -7,8 +7,7 @@
  * that is not a regular file is not opened: a pipe would block all file operations of the daemon.
  */
 import { Effect, FileSystem, Option } from "effect"
-import type { Translate } from "./SessionSource.ts"
-import { type Chain, TranscriptView } from "./TranscriptView.ts"
+import type { TranscriptView } from "./TranscriptView.ts"
 
 /** Maximum number of bytes that one call of `look` reads. */
 const MAX_LOOK = 4 * 1024 * 1024
@@ -47,12 +46,18 @@ const statOf = (info: FileSystem.File.Info): Stat => ({
   mtime: Option.match(info.mtime, { onNone: () => 0, onSome: (at) => at.getTime() })
 })
 
-export class Transcript {
+/** Receives the file's lines, one by one. */
+export interface View {
+  readonly take: (line: string) => void
+  /** Called for a line that is too long. */
+  readonly passOver: () => void
+}
+
+export class Transcript<V extends View = TranscriptView> {
   readonly path: string
-  private readonly chain: Chain
-  private readonly translate: Translate | undefined
+  private readonly make: () => V
   private readonly fs: FileSystem.FileSystem
-  view: TranscriptView
+  view: V
   /** True if only the end of the file was read, so that totals are unknown. */
   partial = false
   /** Result of the newest read; undefined before the first one. */
@@ -65,12 +70,11 @@ export class Transcript {
   private skipping = false
   private said = false
 
-  constructor(fs: FileSystem.FileSystem, path: string, chain: Chain, translate?: Translate) {
+  constructor(fs: FileSystem.FileSystem, path: string, make: () => V) {
     this.fs = fs
     this.path = path
-    this.chain = chain
-    this.translate = translate
-    this.view = new TranscriptView(chain, translate)
+    this.make = make
+    this.view = make()
   }
 
   /** Reads what was added since the last call. */
@@ -132,7 +136,7 @@ export class Transcript {
   }
 
   private restart(stat: Stat): void {
-    this.view = new TranscriptView(this.chain, this.translate)
+    this.view = this.make()
     this.partial = stat.size > MAX_FIRST
     this.offset = this.partial ? stat.size - MAX_FIRST : 0
     // the first line is then incomplete

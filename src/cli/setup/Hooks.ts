@@ -258,7 +258,7 @@ const status = Effect.gen(function* () {
   const now = yield* Clock.currentTimeMillis
   const sessions = heard._tag === "Success" ? heard.success : null
   const others = yield* SourceHooks.status
-  yield* print({ written: places, others, script, sessions }, () => [
+  yield* print({ written: places, others, recorded: SourceHooks.recorded, script, sessions }, () => [
     ...places.map(({ approvals = false, file, installed, problem, scope }) => {
       const how = `installed, approvals ${approvals ? "on" : "off"},`
       const state = installed ? paint(colour, "green", how) : "not installed"

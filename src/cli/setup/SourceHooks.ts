@@ -11,7 +11,7 @@ import * as Spool from "../../api/http/Spool.ts"
 import * as StateFolder from "../../core/event-log/StateFolder.ts"
 import * as Account from "../../config/Account.ts"
 import type { SessionSource } from "../../plates/SessionSource.ts"
-import { SESSION_SOURCES } from "../../plates/SessionSources.ts"
+import { RECORDED_SOURCES, SESSION_SOURCES } from "../../plates/SessionSources.ts"
 import { confirm } from "../parse/Confirm.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
@@ -48,6 +48,14 @@ export const files = Effect.forEach(SESSION_SOURCES, fileOf)
 
 /** The CLIs that a name means, without Claude Code. */
 export const named = Effect.fnUntraced(function* (agent: string) {
+  const recorded = RECORDED_SOURCES.find(({ id }) => id === agent)
+  if (recorded !== undefined) {
+    return yield* new VerbFailed({
+      message: `${recorded.name} needs no hooks: agentd reads what it writes about its sessions.`,
+      remedy: "See what it tells: agentd hooks status",
+      exitCode: ExitCode.usage
+    })
+  }
   if (!IDS.includes(agent)) {
     return yield* new VerbFailed({
       message: `agentd has no hooks for "${agent}".`,
@@ -162,6 +170,14 @@ export const status = Effect.forEach(
   })
 )
 
+/** The answers of the CLIs whose records are read, so that they need no hooks. */
+export const recorded = RECORDED_SOURCES.map(({ id, name, tells, version }) => ({
+  agent: id,
+  name,
+  measured: version,
+  tells
+}))
+
 export const lines = (
   rows: Effect.Success<typeof status>,
   options: Pick<TableOptions, "colour" | "columns">
@@ -169,9 +185,12 @@ export const lines = (
   "",
   ...table(
     ["AGENT", "HOOKS", "FOUND BY", "WORKING, DONE", "NEEDS YOU", "ERROR"],
-    rows.map(({ agent, installed, problem, tells }) => [
+    [
+      ...rows.map((row) => ({ ...row, hooks: row.problem ?? (row.installed ? "installed" : "not installed") })),
+      ...recorded.map((row) => ({ ...row, hooks: "needs none" }))
+    ].map(({ agent, hooks, tells }) => [
       { text: agent, colour: "bold" },
-      { text: problem ?? (installed ? "installed" : "not installed") },
+      { text: hooks },
       { text: tells.found },
       { text: tells.work },
       { text: tells.asks },
