@@ -36,14 +36,30 @@ export const isConfined = ({ backend, fallback }: Pick<AgentConfig, "backend" | 
 /** ACP agents that start a shell of its own for each call. */
 const FRESH: ReadonlySet<string | undefined> = new Set(["codex", "gemini", "opencode", "qwen"])
 
-/** True if a backend may keep the folder of its shell between calls, as Claude Code and Copilot do. */
-const keepsFolder = ({ backend, fallback }: Pick<AgentConfig, "backend" | "fallback">): boolean =>
-  [backend, ...fallback].some((one) => one.type === "claude" || (one.type === "acp" && !FRESH.has(programOf(one.argv))))
+/** What holds for a run from its start to its end, whatever the config says later. */
+export interface RunFacts {
+  /** True if a sandbox without a network holds the run. */
+  readonly confined: boolean
+  /** True if the run's program may keep the folder of its shell between calls, as Claude Code and Copilot do. */
+  readonly keepsFolder: boolean
+}
+
+/** The facts of a run of which none was recorded, as by an earlier version of agentd. */
+export const UNKNOWN_FACTS: RunFacts = { confined: false, keepsFolder: true }
+
+/** The facts of a run that starts now. */
+export const factsOf = (config: Pick<AgentConfig, "backend" | "fallback">): RunFacts => ({
+  confined: isConfined(config),
+  keepsFolder: [config.backend, ...config.fallback].some(
+    (one) => one.type === "claude" || (one.type === "acp" && !FRESH.has(programOf(one.argv)))
+  )
+})
 
 export const decide = (
-  config: Pick<AgentConfig, "approvals" | "backend" | "fallback">,
+  config: Pick<AgentConfig, "approvals" | "backend">,
   rules: ReadonlyArray<Rule>,
-  call: Call
+  call: Call,
+  { confined, keepsFolder } = UNKNOWN_FACTS
 ): Rules.Decision => {
   const { asksAlways, asksToChoose, folder, tool, voice } = call
   const { inside, mode } = config.approvals
@@ -51,13 +67,13 @@ export const decide = (
     mode,
     rules,
     inside,
-    confined: isConfined(config),
+    confined,
     root: folder,
     isBare: (path: string) => isBare(folder, path)
   }
   const start = "cwd" in config.backend ? resolve(folder, config.backend.cwd ?? ".") : folder
   const { stood, ...fresh } = call
-  const reported = keepsFolder(config) && stood !== undefined ? { ...fresh, stood } : fresh
+  const reported = keepsFolder && stood !== undefined ? { ...fresh, stood } : fresh
   const decision = Rules.decide(subjectOf(reported, folder, start), setting)
   const { rule, verdict } = decision
   const ask = (reason: string): Rules.Decision => ({ verdict: "ask", reason, parts: decision.parts, offers: [] })

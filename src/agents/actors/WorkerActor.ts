@@ -468,6 +468,7 @@ export const make = Effect.gen(function* () {
       const runId = data.runId!
       if (slot.current() === runId) return
       const index = data.fallback ?? 0
+      const facts = Approval.factsOf(config())
       const made = yield* backend(index)
       const isOld = entered <= recoveredTo
       if (isOld && !(yield* made.holds?.(runId) ?? Effect.succeed(false))) return yield* lost(self, now, made)
@@ -497,7 +498,12 @@ export const make = Effect.gen(function* () {
       if (!isOld) yield* place.adopted.open
       const whole = Budget.runTime(config())
       const limit = (ms: number) => (made.turns ? Effect.succeed(turnsTimeout(ms, isOld)) : timeout(ms, data, isOld))
-      yield* slot.ensure({ backend: made, spec, timeout: whole === undefined ? undefined : yield* limit(whole) })
+      yield* slot.ensure({
+        backend: made,
+        spec,
+        timeout: whole === undefined ? undefined : yield* limit(whole),
+        ...(isOld ? {} : { facts })
+      })
     })
 
   const isLeft = (now: WorkerSnapshot | undefined): now is WorkerSnapshot =>

@@ -13,6 +13,7 @@ import type { Folders } from "../../approvals/Reading.ts"
 import { movedBy } from "./CallSubject.ts"
 import { lateName } from "../machines/ToolsState.ts"
 import { AgentLatch } from "../actors/AgentLatch.ts"
+import { type RunFacts, UNKNOWN_FACTS } from "../actors/Approval.ts"
 
 /** Maximum number of stored problems of a run that last for some time, for example a server that is down. */
 const MAX_LACKS = 20
@@ -56,6 +57,7 @@ export interface KnownRun {
   readonly introduced: boolean
   /** Absent: it is not known where the shell may stand, as a daemon of an earlier version does not tell it. */
   readonly folders?: Folders
+  readonly facts?: RunFacts
 }
 
 type Called = Pick<Extract<RunEvent, { _tag: "ToolCall" }>, "arguments" | "callId" | "readOnly" | "tool" | "voice">
@@ -65,6 +67,8 @@ export class LiveRun {
   run: Run | undefined = undefined
   /** True if the run can have several turns. */
   turns = false
+  /** What holds for the run since its start. */
+  facts = UNKNOWN_FACTS
   /** The turn that the run is working on: the run has received the turn's input and has not ended the turn. */
   turnId: string | undefined = undefined
   /** True if a turn of the run got an answer. */
@@ -121,6 +125,12 @@ export class LiveRun {
   /** Number of calls of the run. Call ids are derived from it, so that a later daemon derives the same ids. */
   private count = 0
 
+  /** Records the first event of a run. */
+  begins(isAdopted: boolean, facts = UNKNOWN_FACTS): void {
+    this.facts = facts
+    this.recalling = isAdopted
+  }
+
   up(run: Run, turns: boolean, turnId: string, introduced = true): void {
     this.introduced = introduced
     this.run = run
@@ -130,11 +140,12 @@ export class LiveRun {
   }
 
   get known(): KnownRun {
-    const { background, count, folders, introduced, lacks, offers, worked } = this
-    return { background, count, folders, introduced, lacks: [...lacks], offers, worked }
+    const { background, count, facts, folders, introduced, lacks, offers, worked } = this
+    return { background, count, facts, folders, introduced, lacks: [...lacks], offers, worked }
   }
 
-  recalls({ background, count, folders, introduced, lacks, offers, worked }: KnownRun): void {
+  recalls({ background, count, facts, folders, introduced, lacks, offers, worked }: KnownRun): void {
+    this.facts = facts ?? UNKNOWN_FACTS
     this.folders = folders
     this.count = count
     this.worked = worked
@@ -262,6 +273,7 @@ export class LiveRun {
     this.end()
     this.run = undefined
     this.turns = false
+    this.facts = UNKNOWN_FACTS
     this.worked = false
     this.resumed = undefined
     this.recalling = false

@@ -146,7 +146,8 @@ export const verdictOf = (
       voice: voice === true,
       asksAlways: always === true,
       asksToChoose: questions.length > 0
-    }
+    },
+    live.facts
   )
 }
 
@@ -352,7 +353,7 @@ export class RunEvents implements RunSink {
     const { runId } = run
     this.runId = runId
     this.place = undefined
-    this.live.recalling = of.spec.adopt !== undefined
+    this.live.begins(of.spec.adopt !== undefined, of.facts)
     this.told =
       of.spec.adopt === undefined
         ? undefined

@@ -10,6 +10,7 @@ import { Cause, Deferred, Effect, Fiber, Latch, type Scope, Stream } from "effec
 import { type Backend, type BackendError, Left, type Run, type RunEvent, type RunSpec } from "../../runs/Backend.ts"
 import type { Outcome } from "../../runs/Outcome.ts"
 import * as RunLimits from "../../runs/process/RunLimits.ts"
+import type { RunFacts } from "../actors/Approval.ts"
 import * as Monotonic from "../../core/supervision/Monotonic.ts"
 import * as OutputRate from "./OutputRate.ts"
 
@@ -29,6 +30,8 @@ export interface RunSink {
 export interface RunRequest {
   readonly backend: Backend
   readonly spec: RunSpec
+  /** Absent for an adopted run, whose checkpoint has them. */
+  readonly facts?: RunFacts
   /** Completes when the run exceeds its time limit; undefined if it has none. */
   readonly timeout: Effect.Effect<void> | undefined
 }
