@@ -178,13 +178,16 @@ export class Judge {
         files.effects.push({ kind: "unknown", what: `${operator} names a file that is not known` })
       else this.file(target, folders, access, files)
     }
-    const set = assignments.filter((one) => !isHarmless(one) && !(words.length === 0 && isOwnName(one.name)))
+    const isOwn = ({ name }: { readonly name: string }) =>
+      words.length === 0 ? isOwnName(name) : name === "IFS" && program === "read"
+    const set = assignments.filter((one) => !isHarmless(one) && !isOwn(one))
     const of = [
       ...(reading.base === undefined ? [] : [reading.base]),
       ...reading.extra,
       ...set.map(({ name }) => runs(`${name} may change what runs`))
     ]
-    const isFed = fed && INTERPRETERS.has(programName(program)) && (rule === undefined || words.length === 1)
+    const isFed =
+      fed && of.length > 0 && INTERPRETERS.has(programName(program)) && (rule === undefined || words.length === 1)
     const effects = [
       ...(rule === undefined ? of : []),
       ...files.effects,

@@ -90,6 +90,7 @@ cargo fmt: none writes * = ${FORMATS}
   -q --quiet -v --verbose -p: --package: --message-format: --all --check
   behind --check -l --files-with-diff --color: --edition:
 rustc: any open runs = compiles, and runs macros
+  tells -V --version
 `)
 
 const GO = tableOf(`

@@ -42,6 +42,25 @@ export const sedScripts: Check = ({ operands, options }) => {
   )
 }
 
+/**
+ * A program of awk that only prints: a pattern, and `{ print … }` of fields and texts. `>` and `|` behind `print` would
+ * write and run; a name would be a function, or the environment.
+ */
+const AWK = (() => {
+  const field = String.raw`(?:\$?(?:NR|NF|FNR|\d+)|"[^"\\\n]*")`
+  const term = String.raw`!?(?:${field}|/(?:[^/\\[\]\n]|\[[\w -]+\])+/)`
+  const pattern = String.raw`(?:BEGIN|END|${term}(?: *(?:[=!<>]=|[<>~%,]|!~|&&|\|\|) *${term})*)`
+  const list = String.raw`${field}(?:(?: *, *| +|(?<=")|(?="))${field})*`
+  return new RegExp(String.raw`^ *(?:${pattern} *)?(?:\{ *print(?: *${list})? *\})? *$`)
+})()
+
+export const awkProgram: Check = ({ operands: [program] }) =>
+  effect(
+    "runs",
+    program === undefined || AWK.test(program.value ?? "|") ? undefined : program,
+    "awk may write or run in"
+  )
+
 /** Filters of jq that read the environment, or files that no word names. */
 export const jqFilter: Check = ({ words }) => {
   const bad = words.find(({ value }) => /\b(env|ENV|import|include|modulemeta|get_search_list)\b/.test(value ?? ""))

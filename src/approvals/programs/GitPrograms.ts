@@ -53,6 +53,16 @@ git ls-files: names *
   --exclude: -X:path --exclude-from:path --exclude-standard --error-unmatch -t -v --full-name --abbrev? --eol
 git ls-tree: names *
   -d -r -l --long --name-only --name-status --format:format
+git check-ignore: names *
+  -q --quiet -v --verbose -n --non-matching --no-index
+git for-each-ref: names *
+  @refs --count:
+git name-rev: names *
+  --tags --refs: --all --name-only --always
+git count-objects: none *
+  -v --verbose -H --human-readable
+git diff-tree: names *
+  @diff -r -t --root -m -c --cc --no-commit-id --pretty?format --format:format
 git cat-file: names *
   -t -s -e -p
 git merge-base: names *

@@ -2,6 +2,7 @@
  * ReadingPrograms: programs that show files, folders and the machine, and the shell's own words that do no more.
  */
 import {
+  awkProgram,
   cdWords,
   dateWords,
   jqFilter,
@@ -91,7 +92,13 @@ readlink: read *
 du: read *
   -0 -a --all --apparent-size -B: -b --bytes -c --total -d: --max-depth: -h --human-readable -k -m -P -S -s
   --summarize -t: --threshold: --time? --exclude: -X:path --exclude-from:path -x --one-file-system @gnu
-md5sum|sha1sum|sha256sum|sha512sum: read *
+cksum|sum: read *
+  @gnu
+od: read *
+  -A: -t: -j: -N: -v -c -x -b -d -o @gnu
+join: read *
+  -1: -2: -a: -e: -i -j: -o: -t: -v: @gnu
+md5sum|sha1sum|sha256sum|sha512sum|b2sum: read *
   -b --binary -t --text -z @gnu
 diff: read *
   -q --brief -s -c -C: -u -U: --unified? -e -n -y --side-by-side -W: --width: --suppress-common-lines -p -F: --label: -t
@@ -140,6 +147,9 @@ sed: pattern *
   writes -i? --in-place?
   runs -f: --file:
   by -e --expression -f --file
+# man 1 mawk 1.3.4, Debian 12
+awk|gawk|mawk|nawk: pattern
+  -F:
 # man 1 jq 1.6, Debian 12
 jq: pattern flags *
   --slurp -s --raw-input -R --null-input -n --compact-output -c --tab --indent: --color-output -C --monochrome-output -M
@@ -147,7 +157,7 @@ jq: pattern flags *
   --argjson:2 --slurpfile:2path --rawfile:2path --args --jsonargs -h @gnu
   secrets -f: --from-file: -L: --run-tests
 `,
-  { sed: sedScripts, jq: jqFilter }
+  { sed: sedScripts, jq: jqFilter, "awk|gawk|mawk|nawk": awkProgram }
 )
 
 const MACHINE = tableOf(
@@ -182,6 +192,8 @@ hostname: none *
   -s --short -h -V
 nproc: none *
   --all --ignore: @gnu
+free: none *
+  -b -k -m -g -h -t -w
 uptime: none *
   -p -s @gnu
 # help of bash 5.2; man 1 expr, Debian 12

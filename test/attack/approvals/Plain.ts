@@ -250,5 +250,18 @@ export const PLAIN: ReadonlyArray<Lines> = [
       "ls -la /dev/null",
       "npm test &>/dev/null"
     ]
+  },
+  {
+    kind: "reads lines in a loop, or asks a program for its version",
+    lines: [
+      'while IFS= read -r f; do echo "$f"; done < a',
+      "git ls-files | while IFS= read -r line; do printf '%s\\n' \"$line\"; done",
+      "cat a | awk '{print $2}' | sort | uniq -c",
+      "ls -l | awk 'NR>1 {print $9}'",
+      "wget --version",
+      "gh --version && docker --version",
+      "rustc --version",
+      "git for-each-ref --sort=-committerdate refs/heads"
+    ]
   }
 ]

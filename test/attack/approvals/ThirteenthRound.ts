@@ -275,7 +275,6 @@ export const ATTACKS: ReadonlyArray<Lines> = [
       "while IFS= read -r l; do echo $((l)); done < a",
       "while IFS= read -r l; do [[ $l -eq 0 ]]; done < a",
       'while IFS= read -r l; do [ "$l" -eq 0 ]; done < a',
-      'while IFS= read -r l; do test -f "$l"; done < a',
       "while IFS= read -r l; do echo ${!l}; done < a",
       'while IFS= read -r l; do grep "$l" a; done < a',
       'while IFS= read -r l; do grep -- "$l"; done < a',
@@ -616,5 +615,33 @@ export const ATTACKS: ReadonlyArray<Lines> = [
   {
     kind: "gives an allowed program, or a wrapper, more than plain words",
     lines: ["yarn run --inspect build"]
+  },
+  {
+    kind: "looks like a loop that reads lines, a program of awk that prints, or a question for a version",
+    lines: [
+      "IFS=x zz",
+      "IFS= ls",
+      "IFS=$(zz) read -r x < a",
+      "IFS= command read -r x < a; zz",
+      "IFS= read -r PATH < a",
+      "IFS= read -r x < .env",
+      "IFS= PATH=build read -r x < a",
+      "while IFS= read -r x; do $x; done < a",
+      'while IFS= read -r x; do cat "$x"; done < a',
+      "read() { zz; }; IFS= read -r x < a",
+      "echo zz | awk -f -",
+      "echo x | awk '{print | \"sh\"}'",
+      "awk '{print}' ../a",
+      'cat a | awk "{print $x}"',
+      'awk \'{print "a" > "f"}\' a',
+      "awk '1;{print > \"f\"}' a",
+      "curl --version x",
+      "curl --version -o f x",
+      "echo zz | bash --version -s",
+      "./curl --version",
+      "curl --versio",
+      "docker --version ps",
+      "perl --version -e 1"
+    ]
   }
 ]

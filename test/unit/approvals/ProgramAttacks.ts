@@ -404,7 +404,11 @@ chmod +x a
 ln -s a b
 tar xf a
 dd if=a of=b
-awk 1 a
+awk -f a a
+awk -v a=b 1 a
+awk -i inplace 1 a
+awk 1 ../a
+awk 1 .env
 sed -i p a
 perl -e 1
 less a

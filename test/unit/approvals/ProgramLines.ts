@@ -106,6 +106,11 @@ const reading: { readonly [name: string]: Lines } = {
   realpath: lines(["a", "-m a/b"], ["../..", "--relative-to=/ a"]),
   readlink: lines(["-f a"], ["-f /proc/1/exe"]),
   du: lines(["-sh .", "-d 1 -h", "-h --max-depth=1 src"], ["--files0-from=x", "-sh /", "-X ../a ."]),
+  cksum: lines(["a b"], ["-c a", "../a"]),
+  sum: lines(["a"], ["-r a", ".env"]),
+  od: lines(["-c a", "-A x -t x1z -N 16 a"], ["--traditional a", "../a", "-w a"]),
+  join: lines(["-t, -1 2 a b"], ["a ../b", "--header a b"]),
+  b2sum: lines(["a"], ["-c a", "--check a"]),
   md5sum: lines(["a"], ["~/.netrc"]),
   diff: lines(
     ["-u a b", "-r a b", "-U3 a b", "-qr a b"],
@@ -131,6 +136,7 @@ const reading: { readonly [name: string]: Lines } = {
   uname: lines(["-a"], ["x"]),
   hostname: lines([""], ["evil", "-F x"]),
   nproc: lines([""], ["x"]),
+  free: lines(["-m", ""], ["-s 1", "x"]),
   uptime: lines(["-p"], ["x"]),
   echo: lines(["-n a", "'done: '$?", "$X", "*"], []),
   test: lines(
@@ -230,6 +236,41 @@ const text: { readonly [name: string]: Lines } = {
       "'s/[/]/_/g' a",
       "-e $X a",
       "'a\\' a"
+    ]
+  ),
+  awk: lines(
+    [
+      "'{print $1}' a",
+      "'NR>=10 && NR<=20' a",
+      "-F: '{print $1, $NF}' a",
+      "-F '\\t' '$3 == \"x\" {print $1\":\"$2}'",
+      "'/^a[a-z]+ b|c/{ print }' a",
+      "'!/x/' a",
+      "'END{print NR}' src/*.ts",
+      "'NR==1,NR==5' a",
+      "1 a"
+    ],
+    [
+      "'{print > \"a\"}'",
+      "'{print $1 > $2}'",
+      "'{print | \"sh\"}'",
+      "'{\"sh\" | getline}'",
+      "'{getline < \"/etc/passwd\"; print}'",
+      "'{print ENVIRON[\"X\"]}'",
+      "'{print system(1)}'",
+      "'BEGIN{system(\"x\")}'",
+      "'/[/]/{print > \"a\"}/]/'",
+      '\'{print "\\" > "a"}\'',
+      "'@include \"a\"'",
+      "'{print $x}'",
+      "'{print}\n{print > 1}'",
+      "-f a",
+      "--file=a",
+      "-v a=b 1",
+      "-i inplace 1 a",
+      "1 /etc/passwd",
+      "1 .env",
+      "$X a"
     ]
   ),
   jq: lines(
@@ -335,6 +376,17 @@ const git: { readonly [name: string]: Lines } = {
   ),
   "git ls-files": lines(["", "-o --exclude-standard", "-m src", "'*.ts'"], ["-X /x", "../..", "--exclude-from=.env"]),
   "git ls-tree": lines(["-r --name-only HEAD"], ["HEAD ../..", "-Q"]),
+  "git check-ignore": lines(["-v a b"], ["--stdin", "../a", ".env"]),
+  "git for-each-ref": lines(
+    ["--sort=-committerdate --count=5 --format='%(refname)' refs/heads"],
+    ["--stdin", "--format='%(signature)'"]
+  ),
+  "git name-rev": lines(["--name-only HEAD"], ["--stdin", "--annotate-stdin"]),
+  "git count-objects": lines(["-vH"], ["x"]),
+  "git diff-tree": lines(
+    ["--no-commit-id --name-only -r HEAD"],
+    ["--stdin", "-r HEAD:.env", "--ext-diff HEAD", "--output=a HEAD"]
+  ),
   "git cat-file": lines(["-p HEAD:a", "-t HEAD"], ["-p HEAD:.env", "--textconv HEAD:a", "--filters HEAD:a", "--batch"]),
   "git merge-base": lines(["main HEAD", "--is-ancestor a b"], ["$X main"]),
   "git rev-list": lines(["--count HEAD", "-n 3 main..HEAD"], ["--stdin", "--use-bitmap-index HEAD"]),
