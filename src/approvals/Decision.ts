@@ -11,6 +11,7 @@ import { Judge, type Judged, type PartVerdict, type Setting, type Verdict } from
 import { type Offer, offersOf } from "./Offers.ts"
 import { partsOf } from "./Parts.ts"
 import type { Folders } from "./Reading.ts"
+import { MAX_LENGTH, TOO_LONG } from "./Shell.ts"
 import { type Rule, type RuleEffect, type RuleSubject, ruleWords } from "./Rule.ts"
 
 export type { PartVerdict, Setting, Verdict } from "./Judge.ts"
@@ -112,6 +113,9 @@ const readingOf = (subject: CallSubject, judge: Judge): Reading => {
   const { root } = judge.setting
   switch (subject._tag) {
     case "Shell": {
+      // nothing allows it, so that its parts matter only to rules that deny or ask
+      const areRead = judge.rules.isStrict || judge.isInside || subject.free === true
+      if (subject.text.length > MAX_LENGTH && !areRead) return { judged: [], unclear: [TOO_LONG] }
       const { parts, unclear } = partsOf(subject.text, subject.folders, root)
       const doubts = subject.doubt === undefined ? unclear : [subject.doubt, ...unclear]
       const judged = parts.flatMap((part) => judge.command(part) ?? [])

@@ -56,8 +56,12 @@ const pieces = (pattern: string): ReadonlyArray<string> => {
   return all
 }
 
+/** True for two letters that differ. */
+const differ = (one = "", two = ""): boolean => one.length === 1 && two.length === 1 && one !== two
+
 /** True if one text can fit both patterns. */
 const canMeet = (one: ReadonlyArray<string>, two: ReadonlyArray<string>): boolean => {
+  if (differ(one[0], two[0]) || differ(one.at(-1), two.at(-1))) return false
   let row = [true]
   for (const piece of two) row.push(row.at(-1) === true && piece === STAR)
   for (const piece of one) {
@@ -83,18 +87,27 @@ const listed = (text: string): ReadonlyArray<ReadonlyArray<Name>> =>
     .trim()
     .split(/\s+/)
     .map((path) => path.split("/").map((name) => ({ name, head: name.split("*")[0]!, pattern: pieces(name) })))
-const secrets = listed(SECRETS)
-const trusted = listed(TRUSTED)
+interface Names {
+  readonly paths: ReadonlyArray<ReadonlyArray<Name>>
+  /** The paths by their first letter; those that begin with a star have none. */
+  readonly byLetter: ReadonlyMap<string, ReadonlyArray<ReadonlyArray<Name>>>
+}
+const namesOf = (text: string): Names => {
+  const paths = listed(text)
+  return { paths, byLetter: Map.groupBy(paths, ([first]) => first!.head.slice(0, 1)) }
+}
+const secrets = namesOf(SECRETS)
+const trusted = namesOf(TRUSTED)
 
 /** The reader of a path: nobody reads `text` as a pattern. In a pattern of a program, a star takes the dot of `.env`, too. */
 type Reader = "text" | "shell" | "program"
 
 /** True if a pattern may stand for this name. */
-const mayMean = (text: string, { name, pattern }: Name, reader: Reader): boolean => {
+const mayMean = (text: string, read: ReadonlyArray<string>, { name, pattern }: Name, reader: Reader): boolean => {
   // no file has a name as long as that
   if (text.length > 255) return true
   if (reader === "shell" && name.startsWith(".") && !text.startsWith(".")) return false
-  return canMeet(pieces(text), pattern)
+  return canMeet(read, pattern)
 }
 
 /**
@@ -114,17 +127,24 @@ const isSpared = (text: string, { name, pattern }: Name): boolean => {
 }
 
 /** True if a path has, or may have, one of these names. */
-const named = (steps: ReadonlyArray<string>, reader: Reader, names: typeof secrets): boolean => {
+const named = (steps: ReadonlyArray<string>, reader: Reader, names: Names): boolean => {
   // file systems without case take ſ for s
   const texts = steps.map((step) => step.normalize("NFKC").toLowerCase())
-  const patterns = texts.map((text) => reader !== "text" && /[*?[]/.test(text))
+  const patterns = texts.map((text) => (reader !== "text" && /[*?[]/.test(text) ? pieces(text) : undefined))
   const fits = (at: number, name: Name, isFirst: boolean): boolean => {
     const text = texts[at]
     if (text === undefined) return false
-    if (patterns[at] !== true) return text.startsWith(name.head) && !EXAMPLES.has(text) && matchesText(name.name, text)
-    return mayMean(text, name, reader) && !(isFirst && names === secrets && isSpared(text, name))
+    const read = patterns[at]
+    if (read === undefined) return text.startsWith(name.head) && !EXAMPLES.has(text) && matchesText(name.name, text)
+    return mayMean(text, read, name, reader) && !(isFirst && names === secrets && isSpared(text, name))
   }
-  return texts.some((_, at) => names.some((path) => path.every((name, next) => fits(at + next, name, next === 0))))
+  const near = (text: string, at: number) =>
+    patterns[at] === undefined
+      ? ["", text.slice(0, 1)].flatMap((letter) => names.byLetter.get(letter) ?? [])
+      : names.paths
+  return texts.some((text, at) =>
+    near(text, at).some((path) => path.every((name, next) => fits(at + next, name, next === 0)))
+  )
 }
 
 /** True if a text names a secret, or is a pattern of a program for one. */

@@ -40,6 +40,7 @@ export interface ShellLine {
 /** Limits of a line that a rule may allow: characters, and simple commands. */
 export const MAX_LENGTH = 10_000
 export const MAX_COMMANDS = 50
+export const TOO_LONG = `it is longer than ${MAX_LENGTH} characters`
 
 /** Nodes that do nothing besides what their children do. */
 const PLAIN: ReadonlySet<string> = new Set(
@@ -99,6 +100,7 @@ class LineReader {
   readonly unclear = new Set<string>()
   private readonly source: string
   private readonly tree: Bash.ParsedScript
+  private found: ReadonlyMap<string, number> | undefined
 
   constructor(source: string) {
     this.source = source
@@ -183,17 +185,23 @@ class LineReader {
 
   /** True if nothing but one loop of the line sets the variable. */
   private isOfOneLoop(name: string): boolean {
-    let loops = 0
-    let others = 0
+    return isOwnName(name) && !this.source.includes("\\\n") && this.setters.get(name) === 1 && !this.setters.has("")
+  }
+
+  /** How often the line sets each variable: a loop once, an assignment twice. "": a command that may set any. */
+  private get setters(): ReadonlyMap<string, number> {
+    if (this.found !== undefined) return this.found
+    const all = new Map<string, number>()
+    const add = (name: string, times: number) => all.set(name, (all.get(name) ?? 0) + times)
     const look = (node: Bash.SyntaxNode): void => {
-      if (node.type === "For" && node.name.text === name) loops++
-      else if (node.type === "Assignment" && node.name === name) others++
+      if (node.type === "For") add(node.name.text, 1)
+      else if (node.type === "Assignment") add(node.name, 2)
       else if (node.type === "Command" && SETTERS.has(node.name === undefined ? "" : (wordOf(node.name).value ?? ".")))
-        others++
+        add("", 1)
       forEachChild(node, look)
     }
     look(this.tree)
-    return isOwnName(name) && !this.source.includes("\\\n") && loops === 1 && others === 0
+    return (this.found = all)
   }
 
   private command(node: Bash.Command, place: Place): void {
@@ -306,7 +314,7 @@ class LineReader {
 export const readShell = (source: string): ShellLine => {
   const reader = new LineReader(source)
   const hidden = HIDDEN.exec(source)?.[0]
-  if (source.length > MAX_LENGTH) reader.unclear.add(`it is longer than ${MAX_LENGTH} characters`)
+  if (source.length > MAX_LENGTH) reader.unclear.add(TOO_LONG)
   if (hidden !== undefined)
     reader.unclear.add(
       `it holds a character that is not seen (U+${hidden.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")})`

@@ -230,6 +230,15 @@ describe("limits", () => {
     assert.strictEqual(decided(`bash -c '${parts(51)}'`, setting).verdict, "ask")
   })
 
+  it("what stays in no sandbox is asked about in a long line, too", () => {
+    const inside: Setting = { mode: "auto", rules: [], inside: "run", confined: true }
+    assert.strictEqual(decided(long(20_000, "; npm test"), inside).verdict, "run")
+    for (const rest of ["; wget x", "; cat .env"]) {
+      assert.strictEqual(decided(long(20_000, rest), inside).verdict, "ask", rest)
+      assert.strictEqual(decided(long(20_000, rest), { mode: "auto", rules: [] }).verdict, "ask", rest)
+    }
+  })
+
   it("each part is still held against deny and ask", () => {
     assert.strictEqual(decided(long(20_000, "; curl x"), setting).verdict, "deny")
     assert.strictEqual(decided(long(MAX_DECIDED, "\ncurl x"), setting).verdict, "deny")
