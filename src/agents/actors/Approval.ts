@@ -36,7 +36,7 @@ export const isConfined = ({ backend, fallback }: Pick<AgentConfig, "backend" | 
 /** ACP agents that start a shell of its own for each call. */
 const FRESH: ReadonlySet<string | undefined> = new Set(["codex", "gemini", "opencode", "qwen"])
 
-/** What holds for a run from its start to its end, whatever the config says later. */
+/** Facts of a run from its start to its end, whatever the config says later. */
 export interface RunFacts {
   /** True if a sandbox without a network holds the run. */
   readonly confined: boolean

@@ -67,7 +67,7 @@ export class LiveRun {
   run: Run | undefined = undefined
   /** True if the run can have several turns. */
   turns = false
-  /** What holds for the run since its start. */
+  /** Facts of the run since its start. */
   facts = UNKNOWN_FACTS
   /** The turn that the run is working on: the run has received the turn's input and has not ended the turn. */
   turnId: string | undefined = undefined

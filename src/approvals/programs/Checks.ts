@@ -49,15 +49,15 @@ export const sedScripts: Check = ({ operands, options }) => {
 const AWK = (() => {
   const field = String.raw`(?:\$?(?:NR|NF|FNR|\d+)|"[^"\\\n]*")`
   const term = String.raw`!?(?:${field}|/(?:[^/\\[\]\n]|\[[\w -]+\])+/)`
-  const pattern = String.raw`(?:BEGIN|END|${term}(?: *(?:[=!<>]=|[<>~%,]|!~|&&|\|\|) *${term})*)`
-  const list = String.raw`${field}(?:(?: *, *| +|(?<=")|(?="))${field})*`
-  return new RegExp(String.raw`^ *(?:${pattern} *)?(?:\{ *print(?: *${list})? *\})? *$`)
+  const pattern = String.raw`(?:BEGIN|END|${term}(?: ?(?:[=!<>]=|[<>~%,]|!~|&&|\|\|) ?${term})*)`
+  const list = String.raw`${field}(?:(?: ?, ?| |(?<=")|(?="))${field})*`
+  return new RegExp(String.raw`^(?:${pattern} ?)?(?:\{ ?print(?: ?${list})? ?\})?$`)
 })()
 
 export const awkProgram: Check = ({ operands: [program] }) =>
   effect(
     "runs",
-    program === undefined || AWK.test(program.value ?? "|") ? undefined : program,
+    program === undefined || AWK.test(program.value?.trim() ?? "|") ? undefined : program,
     "awk may write or run in"
   )
 
