@@ -10,9 +10,8 @@
  * that nobody here wrote (`data/npm-scripts.jsonl`: name, version, and each script's command line; a line that names a
  * registry's host is left out). An agent looks at the package, runs each script by its name and by its text, and then
  * three times looks, tests and commits. The table of programs was made with the first half in view. The unseen half was
- * replayed with the code frozen; a figure after a later change of the table says less. With `careful` each script is asked
- * about twice: by its name, and by its text. The narrowest rule for a commit holds for another message, too: that was made
- * after the first replay, in which each commit was asked about (37 % with `careful`).
+ * replayed with the code frozen; a figure after a later change of the table says less. With `careful` each commit is asked
+ * about, because its message is another one, and each script twice: by its name, and by its text.
  *
  * Recordings: the calls in the recorded sessions of real CLIs in `test/fixtures`, each answered by a scripted model. They
  * are a few kinds of calls, and nobody's day of work: the figure is of the CLIs' forms of calls alone.

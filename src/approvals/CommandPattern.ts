@@ -76,15 +76,15 @@ export const isCovered = (pattern: CommandPattern, command: Command, reading: Pr
   // the words of the shape behind the program: a star begins behind them
   const named = reading.shape.length - 1
   if (isOpen && (!reading.star || fixed.length < named)) return false
+  // a word in quotes that only the shell knows stays one word: whether it is plain, the reading says
   if (words.slice(fixed.length).some(mayGrow)) return false
   let hasStar = isOpen && words.length > fixed.length
   for (const [index, want] of fixed.entries()) {
     const word = words[index]!
-    // in quotes, what only the shell knows stays one word: whether it is plain, the reading says
-    if ((word.value === undefined && (want !== "one" || word.globs)) || mayGrow(word)) return false
+    if (word.value === undefined || mayGrow(word)) return false
     if (want === "one") {
       const isName = reading.named && index === named - 1
-      if ((index < named && !isName) || word.value?.startsWith("-") === true) return false
+      if ((index < named && !isName) || word.value.startsWith("-")) return false
       hasStar = true
     } else if (want === "many" || word.value !== want.text || (word.globs && !want.globs)) return false
   }

@@ -1,8 +1,8 @@
 /**
  * Offers: the rules that would have allowed a call, for the person who is asked about it. Pure.
  *
- * Guarantees: each offer, added to the rules in force, allows that very call. The narrowest allows nothing else, but
- * the same commit with another message: a rule with one message would never match again. There are no offers if a part may only be allowed once: then no rule can be made of it that says no more than the call.
+ * Guarantees: each offer, added to the rules in force, allows that very call. The narrowest allows nothing else. There
+ * are no offers if a part may only be allowed once: then no rule can be made of it that says no more than the call.
  */
 import { isHarmless } from "./CommandPattern.ts"
 import type { Lack } from "./Judge.ts"
@@ -27,22 +27,15 @@ type Widths = readonly [exact: RuleSubject, wide: RuleSubject, widest: RuleSubje
 const wordOf = ({ globs, text, value }: Word): string | undefined =>
   value === undefined || (globs && !/^[\w./]/.test(value)) ? undefined : globs ? text : quoted(value)
 
-/** True if a word is the message of a commit, behind `-m`, `-am` or `--message`. */
-const isMessage = (option: Word | undefined, { globs, value }: Word): boolean =>
-  !globs && value?.startsWith("-") !== true && /^(-[a-z]?m|--message)$/.test(option?.value ?? "")
-
 const widthsOf = ({ command, others, reading }: Lack): ReadonlyArray<Widths> | undefined => {
   const files = others.map(({ exact, wide }): Widths => [exact, wide, wide])
   if (command === undefined) return files
   const { named, shape, star } = reading
   const set = command.assignments.filter((one) => !isHarmless(one))
-  const canWiden = star && set.length === 0 && reading.extra.length === 0
-  const hasMessage = canWiden && shape.join(" ") === "git commit"
-  const words = command.words.map((word, index, all) =>
-    hasMessage && isMessage(all[index - 1], word) ? "*" : wordOf(word)
-  )
+  const words = command.words.map(wordOf)
   if (words.includes(undefined) || set.some(({ value }) => value === undefined)) return undefined
   const exact = [...set.map(({ name, value = "" }) => `${name}=${quoted(value)}`), ...words].join(" ")
+  const canWiden = star && set.length === 0 && reading.extra.length === 0
   const wide = canWiden ? `${shape.map(quoted).join(" ")} **` : exact
   const widest = canWiden && named ? `${shape.slice(0, -1).map(quoted).join(" ")} * **` : wide
   return [...files, [{ command: exact }, { command: wide }, { command: widest }]]

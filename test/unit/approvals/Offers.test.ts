@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type CallSubject, decide, type Setting } from "../../../src/approvals/Decision.ts"
 import type { Rule } from "../../../src/approvals/Rule.ts"
-import { faultOf } from "../../../src/approvals/RuleFault.ts"
 
 const shell = (text: string): CallSubject => ({ _tag: "Shell", tool: "Bash", text, folders: [""] })
 const auto: Setting = { mode: "auto", rules: [] }
@@ -50,14 +49,8 @@ describe("Offers", () => {
     }
   })
 
-  it("the narrowest offer allows none of the other calls, but the same commit with another message", () => {
-    const same = new Set([
-      "git commit -m 'a b'",
-      "timeout 60 npm test",
-      "bash -lc 'npm test'",
-      "npm test && git commit -m x",
-      "npm test"
-    ])
+  it("the narrowest offer allows none of the other calls", () => {
+    const same = new Set(["timeout 60 npm test", "bash -lc 'npm test'", "npm test && git commit -m x", "npm test"])
     for (const call of CALLS) {
       const rules = asRules(offered(call)[0]!.rules)
       const others = CALLS.filter((other) => other !== call && decide(other, { ...auto, rules }).verdict === "run")
@@ -71,39 +64,12 @@ describe("Offers", () => {
     const words = (text: string) => offered(shell(text)).map((offer) => offer.words)
     assert.deepStrictEqual(words("npm run lint"), ["npm run lint", "any plain npm run lint …", "any npm run …"])
     assert.deepStrictEqual(words("npm test && git commit -m x"), [
-      "npm test and git commit -m *",
+      "npm test and git commit -m x",
       "any plain npm test … and any plain git commit …"
     ])
     assert.deepStrictEqual(words("node scripts/gen.js"), ["node scripts/gen.js"])
     assert.deepStrictEqual(words("ls > out/a.txt"), ["write out/a.txt", "write out/**"])
     assert.deepStrictEqual(words("git add '*'")[0], "git add '*'")
-  })
-
-  it("a commit is the same with another message, also one from a here-document, and no other commit", () => {
-    const message = `git commit -am "$(cat <<'EOF'\nA (b)\n\nc\nEOF\n)"`
-    const verdict = (given: string, text: string) => {
-      const rules = asRules(offered(shell(given))[0]!.rules)
-      assert.isUndefined(faultOf("allow", rules[0]!.subject))
-      return decide(shell(text), { ...auto, rules }).verdict
-    }
-    for (const text of [message, "git commit -am x", "git commit -am 'a; b'"])
-      assert.strictEqual(verdict(message, text), "run", text)
-    for (const text of [
-      "git commit -m x",
-      "git commit -am x a.txt",
-      "git commit -am",
-      "git commit -am --amend",
-      "git commit -am $X",
-      "git commit -am *",
-      'git commit -am "$TOKEN"',
-      'git commit -am "$(cat .env)"',
-      'git commit -am "$(./x)"',
-      "git commit --amend -am x",
-      "EDITOR=x git commit -am x"
-    ])
-      assert.strictEqual(verdict(message, text), "ask", text)
-    assert.strictEqual(verdict("git commit --message a -- a.txt", "git commit --message b -- a.txt"), "run")
-    assert.strictEqual(verdict("git commit --message a -- a.txt", "git commit --message b -- b.txt"), "ask")
   })
 
   it("there are none for what must be looked at each time", () => {
