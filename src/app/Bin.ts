@@ -84,15 +84,20 @@ const program =
         ({ traced }) => traced(collector, `agentd ${verb}`.trim(), process.env)(run(args))
       )
 
+/**
+ * Ends this process once all output is written: a reader can be slower than this process, and an exit drops what it has
+ * not taken. An interrupt does not wait for the reader.
+ */
+const endAfterOutput = (code: number, isInterrupted: boolean, end: (code: number) => void): void => {
+  if (isInterrupted) return end(code)
+  process.stdout.write("", () => process.stderr.write("", () => end(code)))
+}
+
 NodeRuntime.runMain(program.pipe(Effect.provide(Layer.mergeAll(entry, NodeServices.layer))), {
   disableErrorReporting: true,
-  teardown: (exit, end) =>
-    end(
-      ended ??
-        (Exit.isSuccess(exit) && typeof exit.value === "number"
-          ? exit.value
-          : Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-            ? interrupted
-            : 1)
-    )
+  teardown: (exit, end) => {
+    const isInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+    const own = Exit.isSuccess(exit) && typeof exit.value === "number" ? exit.value : isInterrupted ? interrupted : 1
+    endAfterOutput(ended ?? own, isInterrupted, end)
+  }
 })

@@ -27,6 +27,7 @@ import * as Server from "../../../src/api/http/Server.ts"
 import { agentInfo, boardOf, callInfo, makeWorld, serve, type World } from "../rpc/World.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
+import { PROGRAM } from "../../support/Program.ts"
 import { agentd, inProcess, launch } from "./Child.ts"
 
 const eventually = (holds: () => boolean): Effect.Effect<void> =>
@@ -344,6 +345,27 @@ describe("agentd hooks", () => {
       expect(out).toContain(`The hooks were added to ${qwen}.`)
       expect(out + err).not.toContain("SECRET")
       expect(JSON.parse(readFileSync(qwen, "utf8")).apiKey).toBe("sk-SECRET-123")
+    })
+  )
+
+  it.live("a slow reader gets all the output of a command that fails", () =>
+    Effect.gen(function* () {
+      const base = yield* folder
+      for (const name of [".cline/hooks", ".codex", ".factory", ".gemini", ".qwen"])
+        mkdirSync(join(base, name), { recursive: true })
+      writeFileSync(join(base, ".gemini", "settings.json"), "{ // mine\n}\n")
+      // its path is in each hook
+      const state = join(base, "s".repeat(200), "s".repeat(200), "s".repeat(200))
+      const program = `"${process.execPath}" "${PROGRAM}" --state "${state}" hooks install --agent all --yes`
+      const out = execFileSync("sh", ["-c", `${program} | (sleep 2; cat)`], {
+        env: { HOME: base, XDG_CONFIG_HOME: join(base, "config"), PATH: process.env["PATH"] },
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "ignore"],
+        maxBuffer: 1e8
+      })
+      // more than a pipe holds
+      expect(out.length).toBeGreaterThan(65_536)
+      expect(out).toContain(`The hooks were added to ${join(base, ".qwen", "settings.json")}.`)
     })
   )
 
