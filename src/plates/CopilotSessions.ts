@@ -20,7 +20,7 @@ import { Transcript } from "./Transcript.ts"
 
 const INTERVAL = "500 millis"
 /** Interval while no session is open. */
-const IDLE_INTERVAL = "5 seconds"
+const IDLE_INTERVAL = "10 seconds"
 const MAX_SESSIONS = 100
 const MAX_INDEX = 1024 * 1024
 /** Maximum number of reads with which the end of a file is read at first. */
