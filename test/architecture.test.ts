@@ -650,6 +650,7 @@ describe("the project", () => {
     const ports: { readonly [path: string]: string } = {
       "src/app/DaemonInfo.ts": "the daemon's own control group",
       "src/app/Platform.ts": "the port of the whole daemon",
+      "src/runs/ConfinedCommand.ts": "what a command leaves running, which its own shell alone can see",
       "src/runs/ListeningPorts.ts": "which ports programs listen on",
       "src/runs/process/PeerProcess.ts": "who is at the other end of a socket",
       "src/runs/process/ProcessTable.ts": "the table of processes",

@@ -68,13 +68,19 @@ const MAX_COMMAND = 200
 
 /**
  * Processes that a command leaves running are ended with it, before anybody else can look. So the shell itself lists
- * them: those with the run's mark that are younger than itself.
+ * them: those with the run's mark, but for itself and its ancestors. Ids say nothing about age: they begin anew at
+ * the kernel's maximum.
  */
 const LEFT = "agentd: left running: "
 const LISTING = `sh -c "$1"; code=$?
+above=" " pid=$$
+while [ "\${pid:-0}" -gt 0 ]; do
+  above="$above$pid " pid=$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$pid/status" 2>/dev/null)
+done
 for file in $(grep -las "AGENTD_RUN=$AGENTD_RUN" /proc/[0-9]*/environ); do
   folder=\${file%/environ} pid=\${folder#/proc/}
-  [ "\${pid%/*}" -gt "$$" ] && line=$(tr '\\0' ' ' 2>/dev/null < "$folder/cmdline") && [ -n "$line" ] &&
+  case $above in *" \${pid%/*} "*) continue ;; esac
+  line=$(tr '\\0' ' ' 2>/dev/null < "$folder/cmdline") && [ -n "$line" ] &&
     printf '\\n%s%s\\n' '${LEFT}' "$line" >&2
 done
 exit $code`

@@ -125,7 +125,9 @@ describe("the set-up of a work tree", () => {
   ] as const)("%s: changes of tracked files and processes that it leaves are told with their names", ([, backend]) =>
     Effect.gen(function* () {
       const { box, configure, send } = yield* project()
-      configure({ setup: "echo b >> a.txt; nohup sleep 303 >/dev/null 2>&1 &" }, "cat", backend)
+      // until the shell's child has become sleep, its command line is the shell's
+      const sleeping = "until grep -aqs ^sleep /proc/$!/cmdline; do :; done"
+      configure({ setup: `echo b >> a.txt; nohup sleep 303 >/dev/null 2>&1 & ${sleeping}` }, "cat", backend)
       yield* box.up()
       yield* send("one")
       const bounds = (yield* box.runes("agent.bound_reached")).map(({ payload }) => JSON.stringify(payload))
