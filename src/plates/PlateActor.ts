@@ -59,6 +59,8 @@ export class PlateActor {
   sessionId: string | null
   /** The end that the session reported. Undefined if it reported none, or has started again since. */
   ended: { readonly reason: string; readonly at: number } | undefined = undefined
+  /** The process that reported the session's newest start. The actor may not have handled the start yet. */
+  startedBy: ProcessId | undefined = undefined
   transcript: Transcript | undefined = undefined
   /** The newest plan that the session wrote; undefined if it wrote none. */
   plan: Plan | undefined = undefined

@@ -151,6 +151,7 @@ export class PlateRegistry {
       if (plate === undefined || start || found.sessionId === null || !this.bySession.has(heard.sessionId)) {
         found.sessionId = heard.sessionId
       }
+      if (start) found.startedBy = speaker.process
       this.bySession.set(heard.sessionId, found.plateId)
       return found
     }
@@ -170,7 +171,7 @@ export class PlateRegistry {
   }
 
   private ofProcess({ process }: Speaker): PlateActor | undefined {
-    return process && this.open.find((plate) => sameProcess(plate.process, process))
+    return process && this.open.find((plate) => sameProcess(plate.process ?? plate.startedBy, process))
   }
 
   private ofHook(heard: Heard, speaker: Speaker): PlateActor | undefined {

@@ -51,6 +51,8 @@ export interface SessionSource extends Source {
     readonly name: string
     readonly ending?: string
   }
+  /** True if the file is a plugin of agentd, and not settings to which hooks are added. */
+  readonly plugin?: true
   /** Number of the file's time units in a second. */
   readonly timeUnit: 1 | 1000
   /** Fields of the file without which the CLI runs no hooks. */

@@ -5,9 +5,10 @@ import { Codex } from "./sources/Codex.ts"
 import { Copilot } from "./sources/Copilot.ts"
 import { Droid } from "./sources/Droid.ts"
 import { Gemini } from "./sources/Gemini.ts"
+import { Kilo, Opencode } from "./sources/Opencode.ts"
 import { Qwen } from "./sources/Qwen.ts"
 
-export const SESSION_SOURCES: ReadonlyArray<SessionSource> = [Cline, Codex, Droid, Gemini, Qwen]
+export const SESSION_SOURCES: ReadonlyArray<SessionSource> = [Cline, Codex, Droid, Gemini, Kilo, Opencode, Qwen]
 
 /** The CLI with this name; undefined for Claude Code. */
 export const sourceOf = (name: string | undefined): SessionSource | undefined =>

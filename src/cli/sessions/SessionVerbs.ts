@@ -50,7 +50,7 @@ const scope = {
 
 const agent = Flag.String("agent").pipe(
   Flag.withMetavar("NAME"),
-  Flag.withDescription("The coding CLI: claude (default), cline, codex, droid, gemini, qwen, or all"),
+  Flag.withDescription("The coding CLI: claude (default), cline, codex, droid, gemini, kilo, opencode, qwen, or all"),
   Flag.optional,
   Flag.map(Option.getOrUndefined)
 )

@@ -24,6 +24,7 @@ import * as HookSettings from "./HookSettings.ts"
 import { Entry, Invocation, print } from "../parse/Invocation.ts"
 import { age, type Cell, paint, plain, table } from "../render/Output.ts"
 import type { SessionSource } from "../../plates/SessionSource.ts"
+import * as PluginFile from "./PluginFile.ts"
 import * as SettingsFile from "./SettingsFile.ts"
 import * as SourceHooks from "./SourceHooks.ts"
 
@@ -71,15 +72,17 @@ const isFolder = Effect.fnUntraced(function* (path: string) {
   )
 })
 
-/** The texts with agentd's hooks in a settings file, or in a folder of scripts. */
+/** The texts with agentd's hooks: in a settings file, a plugin, or a folder of scripts. */
 const textsIn = Effect.fnUntraced(function* (file: string) {
   if (yield* isFolder(file)) return [...(yield* HookScripts.ours(file)).values()]
+  if (PluginFile.isName(file)) return [(yield* PluginFile.read(file)).text ?? ""]
   const { document, text } = yield* SettingsFile.read(file)
   return text !== undefined && HookSettings.find(document.settings).events.length > 0 ? [text] : []
 })
 
 export const takeOut = Effect.fnUntraced(function* (file: string) {
-  yield* (yield* isFolder(file)) ? HookScripts.uninstall(file) : SettingsFile.uninstall(file)
+  if (yield* isFolder(file)) yield* HookScripts.uninstall(file)
+  else yield* PluginFile.isName(file) ? PluginFile.uninstall(file) : SettingsFile.uninstall(file)
 })
 
 const projectFile = NodePath.resolve(".claude", "settings.local.json")

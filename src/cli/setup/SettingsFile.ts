@@ -34,7 +34,7 @@ export interface Found {
   readonly document: HookSettings.Document
 }
 
-const io = (path: string) => (error: PlatformError.PlatformError) =>
+export const io = (path: string) => (error: PlatformError.PlatformError) =>
   new SettingsRefused({
     message: `${path} cannot be used: ${troubleOf(error)}`,
     remedy: remedyOf(error, "Check that you own the file and its folder.")
@@ -53,22 +53,28 @@ const textOf = Effect.fnUntraced(function* (path: string) {
   )
 })
 
-export const read = Effect.fnUntraced(function* (path: string) {
+/** Reads the file as text. */
+export const readText = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const real = yield* Effect.orElseSucceed(fs.realPath(path), () => path)
   const text = yield* Effect.mapError(textOf(real), io(path))
   const mode = text === undefined ? OWNER_ONLY : (yield* Effect.mapError(fs.stat(real), io(path))).mode & 0o777
-  const document = text === undefined ? HookSettings.NEW : HookSettings.read(text)
+  return { path: real, text, mode }
+})
+
+export const read = Effect.fnUntraced(function* (path: string) {
+  const found = yield* readText(path)
+  const document = found.text === undefined ? HookSettings.NEW : HookSettings.read(found.text)
   if (document === undefined) {
     return yield* new SettingsRefused({
       message: `${path} is not a JSON object, so it was not changed.`,
       remedy: "Fix the file (without comments and trailing commas), then run the command again."
     })
   }
-  return { path: real, text, mode, document } satisfies Found
+  return { ...found, document } satisfies Found
 })
 
-const replace = Effect.fnUntraced(function* (found: Found, text: string, mode: number) {
+export const replace = Effect.fnUntraced(function* (found: Pick<Found, "path" | "text">, text: string, mode: number) {
   const fs = yield* FileSystem.FileSystem
   const beside = `${found.path}.agentd-${process.pid}`
   yield* fs.makeDirectory(NodePath.dirname(found.path), { recursive: true })
@@ -82,8 +88,12 @@ const replace = Effect.fnUntraced(function* (found: Found, text: string, mode: n
 })
 
 /** Reads, changes and writes the file. Tries again if another program has written it meanwhile. */
-const change = <A, E, R>(path: string, by: (found: Found) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(read(path), by).pipe(
+export const change = <F, A, E, R, E2, R2>(
+  path: string,
+  reading: Effect.Effect<F, E2, R2>,
+  by: (found: F) => Effect.Effect<A, E, R>
+) =>
+  Effect.flatMap(reading, by).pipe(
     Effect.retry({ schedule: Schedule.recurs(5), while: (error) => error instanceof Overtaken }),
     Effect.mapError((error) =>
       error instanceof Overtaken
@@ -105,7 +115,7 @@ export const install = Effect.fnUntraced(function* <E, R>(
   agrees: (diff: ReadonlyArray<string>) => Effect.Effect<void, E, R>
 ) {
   const fs = yield* FileSystem.FileSystem
-  return yield* change(path, (found) =>
+  return yield* change(path, read(path), (found) =>
     Effect.gen(function* () {
       const { mode, text } = found
       const { settings } = found.document
@@ -135,7 +145,7 @@ export const install = Effect.fnUntraced(function* <E, R>(
 
 export const uninstall = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
-  return yield* change(path, (found) =>
+  return yield* change(path, read(path), (found) =>
     Effect.gen(function* () {
       const { settings } = found.document
       const backup = `${found.path}${BACKUP}`

@@ -7,6 +7,7 @@
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
 import * as HookCommand from "../../api/http/HookCommand.ts"
+import * as SessionPlugin from "../../api/http/SessionPlugin.ts"
 import * as Spool from "../../api/http/Spool.ts"
 import * as StateFolder from "../../core/event-log/StateFolder.ts"
 import * as Account from "../../config/Account.ts"
@@ -20,6 +21,7 @@ import { Entry, Invocation, printLines } from "../parse/Invocation.ts"
 import { paint, plain, table, type TableOptions } from "../render/Output.ts"
 import * as HookScripts from "./HookScripts.ts"
 import * as HookSettings from "./HookSettings.ts"
+import * as PluginFile from "./PluginFile.ts"
 import * as SettingsFile from "./SettingsFile.ts"
 
 /** The result of a command for one CLI. */
@@ -43,8 +45,12 @@ const hasScripts = ({ file }: SessionSource) => file.ending !== undefined
 const fileOf = (source: SessionSource) =>
   Effect.map(folderOf(source), (folder) => NodePath.join(folder, source.file.name))
 
-/** The settings files and folders of scripts of all CLIs. They need not exist. */
+/** The settings files, plugins and folders of scripts of all CLIs. They need not exist. */
 export const files = Effect.forEach(SESSION_SOURCES, fileOf)
+
+/** The folder without which the user has never started the CLI. */
+const homeOf = (source: SessionSource) =>
+  Effect.map(fileOf(source), (file) => NodePath.dirname(source.plugin ? NodePath.dirname(file) : file))
 
 /** The CLIs that a name means, without Claude Code. */
 export const named = Effect.fnUntraced(function* (agent: string) {
@@ -66,7 +72,7 @@ export const named = Effect.fnUntraced(function* (agent: string) {
   const fs = yield* FileSystem.FileSystem
   if (agent !== "all") return SESSION_SOURCES.filter(({ id }) => id === agent)
   return yield* Effect.filter(SESSION_SOURCES, (source) =>
-    Effect.flatMap(folderOf(source), (folder) => Effect.orElseSucceed(fs.exists(folder), () => false))
+    Effect.flatMap(homeOf(source), (folder) => Effect.orElseSucceed(fs.exists(folder), () => false))
   )
 })
 
@@ -86,15 +92,33 @@ const planOf = Effect.fnUntraced(function* (source: SessionSource) {
   return { source, reporter } satisfies HookSettings.SourcePlan
 })
 
+/** The text of the CLI's plugin. */
+const pluginOf = ({ id }: SessionSource) =>
+  Effect.map(Invocation, ({ paths: { http: socket, state } }) => SessionPlugin.textOf(id, { socket, state }))
+
+/** Whether the file contains agentd's hooks, and those that this agentd writes. */
+const look = Effect.fnUntraced(function* (source: SessionSource, file: string) {
+  if (source.plugin) {
+    const { text } = yield* PluginFile.read(file)
+    return { installed: text !== undefined, isCurrent: text === (yield* pluginOf(source)) }
+  }
+  const plan = yield* planOf(source)
+  if (hasScripts(source)) return yield* HookScripts.find(file, plan)
+  const { settings } = (yield* SettingsFile.read(file)).document
+  return { installed: HookSettings.find(settings).events.length > 0, isCurrent: HookSettings.isCurrent(settings, plan) }
+})
+
 /** Shows how the file would change, and asks. A script needs --yes. `secret`: a text that is not shown; "" if none. */
-export const agreed = (of: Pick<SessionSource, "id" | "name">, file: string, yes: boolean, secret = "") =>
+export const agreed = (of: Pick<SessionSource, "id" | "name" | "plugin">, file: string, yes: boolean, secret = "") =>
   Effect.fnUntraced(function* (diff: ReadonlyArray<string>) {
     const { colour, json } = yield* Invocation
     const shown = diffLines(secret === "" ? diff : diff.map((line) => line.replaceAll(secret, "…")), colour)
     if (!json) yield* printLines([`${plain(file)}:`, ...shown])
     const remove = `agentd hooks uninstall${of.id === "claude" ? "" : ` --agent ${of.id}`}`
-    const fact = `${of.name} will report its sessions to agentd: agentd's hooks are added to ${file}. Everything else in the file stays as it is, and ${remove} removes them.`
-    yield* confirm(yes, fact, "Add the hooks?")
+    const fact = of.plugin
+      ? `${of.name} will report its sessions to agentd: it loads the plugin ${file}. ${remove} removes it.`
+      : `${of.name} will report its sessions to agentd: agentd's hooks are added to ${file}. Everything else in the file stays as it is, and ${remove} removes them.`
+    yield* confirm(yes, fact, of.plugin ? "Add the plugin?" : "Add the hooks?")
   })
 
 /** Writes the scripts that all hooks run. */
@@ -115,10 +139,10 @@ export const install = Effect.fnUntraced(function* (source: SessionSource, yes: 
   const { paths } = yield* Invocation
   const file = yield* fileOf(source)
   yield* writeScripts(paths.state)
-  const [plan, agrees] = [yield* planOf(source), agreed(source, file, yes)]
-  const { backup, changed } = yield* hasScripts(source)
-    ? HookScripts.install(file, plan, agrees)
-    : SettingsFile.install(file, plan, agrees)
+  const agrees = agreed(source, file, yes)
+  const { backup, changed } = source.plugin
+    ? yield* PluginFile.install(file, yield* pluginOf(source), agrees)
+    : yield* (hasScripts(source) ? HookScripts : SettingsFile).install(file, yield* planOf(source), agrees)
   const lines = [
     changed ? `The hooks were added to ${file}.` : `The hooks were already in ${file}.`,
     ...(backup === null ? [] : [`A copy of the previous file: ${backup}`]),
@@ -137,19 +161,12 @@ export const uninstall = Effect.fnUntraced(function* (source: SessionSource) {
     const { changed, kept } = yield* HookScripts.uninstall(file)
     return { json: { agent: source.id, file, changed, backup: null }, lines: [removed(changed, file), ...kept] }
   }
-  const { changed, kept } = yield* SettingsFile.uninstall(file)
+  const { changed, kept } = yield* source.plugin ? PluginFile.uninstall(file) : SettingsFile.uninstall(file)
   const lines = [
     removed(changed, file),
     ...(kept === null ? [] : [`The file has other changes since the install. A copy from before the install: ${kept}`])
   ]
   return { json: { agent: source.id, file, changed, backup: kept }, lines } satisfies Done
-})
-
-const hooksIn = Effect.fnUntraced(function* (source: SessionSource, file: string) {
-  const plan = yield* planOf(source)
-  if (hasScripts(source)) return yield* HookScripts.find(file, plan)
-  const { settings } = (yield* SettingsFile.read(file)).document
-  return { installed: HookSettings.find(settings).events.length > 0, isCurrent: HookSettings.isCurrent(settings, plan) }
 })
 
 /** The state of the hooks in a CLI's settings, and what they tell. `problem`: null if there is none. */
@@ -159,7 +176,7 @@ export const status = Effect.forEach(
     const { id, name, tells, version } = source
     const file = yield* fileOf(source)
     const of = { agent: id, name, measured: version, file, tells }
-    const found = yield* Effect.result(hooksIn(source, file))
+    const found = yield* Effect.result(look(source, file))
     if (found._tag === "Failure") return { ...of, installed: false, problem: found.failure.message }
     const { installed, isCurrent } = found.success
     const problem =

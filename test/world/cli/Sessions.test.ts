@@ -281,6 +281,8 @@ describe("agentd hooks", () => {
         ["codex", true, null],
         ["droid", false, null],
         ["gemini", true, null],
+        ["kilo", false, null],
+        ["opencode", false, null],
         ["qwen", false, null]
       ])
       expect((yield* at("status")).out).toContain("no: after a failed request")
@@ -326,6 +328,59 @@ describe("agentd hooks", () => {
         expect(readdirSync(hooks)).toEqual(["PreToolUse.sh", "TaskStart"])
         expect(readFileSync(join(hooks, "PreToolUse.sh"), "utf8")).toBe("#!/bin/sh\necho more\n")
       })
+  )
+
+  it.live("the plugin of opencode: shown before it is written, beside other plugins, and gone after uninstall", () =>
+    Effect.gen(function* () {
+      const base = yield* folder
+      const env = { HOME: base, XDG_CONFIG_HOME: join(base, "config") }
+      const at = (...args: ReadonlyArray<string>) =>
+        agentd(["--state", join(base, "s"), "hooks", ...args, "--agent", "opencode"], { env, cwd: base })
+      const plugins = join(base, "config", "opencode", "plugin")
+      const file = join(plugins, "agentd.js")
+      mkdirSync(plugins, { recursive: true })
+      writeFileSync(join(plugins, "mine.js"), "export const mine = async () => ({})\n")
+      const asked = yield* at("install")
+      expect(asked.code).not.toBe(0)
+      expect(asked.out).toContain(`const SOCKET = "${join(base, "s", "http.sock")}"`)
+      expect(readdirSync(plugins)).toEqual(["mine.js"])
+      expect((yield* at("install", "--yes")).code).toBe(0)
+      expect(statSync(file).mode & 0o777).toBe(0o600)
+      expect(JSON.parse((yield* at("install", "--json", "--yes")).out).changed).toBe(false)
+      const told = () =>
+        Effect.map(agentd(["--state", join(base, "s"), "hooks", "status", "--json"], { env, cwd: base }), ({ out }) =>
+          JSON.parse(out).others.find(({ agent }: any) => agent === "opencode")
+        )
+      expect(yield* told()).toMatchObject({ installed: true, problem: null })
+      writeFileSync(file, readFileSync(file, "utf8") + "// of an older agentd\n")
+      expect((yield* told()).problem).toContain("agentd hooks install --agent opencode")
+      expect((yield* at("uninstall")).code).toBe(0)
+      expect(readdirSync(plugins)).toEqual(["mine.js"])
+      expect(JSON.parse((yield* at("uninstall", "--json")).out).changed).toBe(false)
+    })
+  )
+
+  it.live("a plugin that is not agentd's is not changed, and a folder that cannot be written is named", () =>
+    Effect.gen(function* () {
+      const base = yield* folder
+      const config = join(base, "config")
+      const install = (agent: string) =>
+        agentd(["--state", join(base, "s"), "hooks", "install", "--agent", agent, "--yes"], {
+          env: { HOME: base, XDG_CONFIG_HOME: config },
+          cwd: base
+        })
+      const file = join(config, "kilo", "plugin", "agentd.js")
+      mkdirSync(join(file, ".."), { recursive: true })
+      writeFileSync(file, "export const mine = 1\n")
+      const foreign = yield* install("kilo")
+      expect([foreign.code, foreign.err.includes(`${file} is not a plugin of agentd`)]).toEqual([1, true])
+      expect(readFileSync(file, "utf8")).toBe("export const mine = 1\n")
+      // in the place of the folder
+      writeFileSync(join(config, "opencode"), "")
+      const closed = yield* install("opencode")
+      expect(closed.code).toBe(1)
+      expect(closed.err).toContain(join(config, "opencode", "plugin", "agentd.js"))
+    })
   )
 
   it.live("a file that cannot be changed keeps nobody from the others, and no key in a file is printed", () =>
@@ -374,7 +429,7 @@ describe("agentd hooks", () => {
       const { at, file } = yield* home
       const unknown = yield* at("install", "--agent", "gemni")
       expect(unknown.code).toBe(2)
-      expect(unknown.err).toContain("claude, cline, codex, droid, gemini, qwen, all")
+      expect(unknown.err).toContain("claude, cline, codex, droid, gemini, kilo, opencode, qwen, all")
       expect((yield* at("install", "--agent", "all", "--project")).code).toBe(2)
       expect(existsSync(file)).toBe(false)
     })

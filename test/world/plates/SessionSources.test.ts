@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { PlateInfo } from "../../../src/domain/Messages.ts"
+import type { SessionSource } from "../../../src/plates/SessionSource.ts"
 import { SESSION_SOURCES } from "../../../src/plates/SessionSources.ts"
 import { child, nobody, payload, run } from "./World.ts"
 
@@ -20,6 +21,38 @@ const capturedOf = (id: string): ReadonlyMap<string, Fields> =>
         return [name, payload] as const
       })
   )
+
+/** opencode and Kilo: the bodies that the plugin sent for the programs' events. */
+const plugins = (name: string): Story => [
+  ["agentd.shown", "Idle"],
+  ["chat.message", "Running"],
+  ["session.status / busy", "Running", `${name}: works`],
+  ["tool.running / bash", "Running", `${name}: runs bash`],
+  ["permission.asked / bash", "AwaitingApproval", `${name}: asks to use bash`],
+  ["permission.replied / bash", "Running", `${name}: works`],
+  ["tool.running / bash", "Running", `${name}: runs bash`],
+  ["tool.completed / bash", "Running", `${name}: works`],
+  ["session.status / idle", "Idle"],
+  ["session.idle", "Idle"],
+  ["session.status / busy", "Running"],
+  ["tool.running / question", "Running"],
+  ["question.asked", "AwaitingInput", `${name}: asks a question`],
+  // after Esc
+  ["session.idle", "Idle"],
+  ["chat.message", "Running"],
+  ["tool.running / task", "Running"],
+  ["subagent: session.status / busy", "Running"],
+  ["subagent: tool.running / bash", "Running", `${name}: runs task, bash`],
+  ["subagent: permission.asked / bash", "AwaitingApproval", `${name}: a subagent asks to use bash`],
+  ["subagent: permission.replied / bash", "Running"],
+  ["subagent: session.idle", "Running"],
+  ["tool.completed / task", "Running", `${name}: works`],
+  // it says so twice
+  ["session.error / APIError 401", "Error", `${name}: APIError 401`],
+  ["session.status / idle", "Error"],
+  ["session.idle", "Error"],
+  ["chat.message", "Running"]
+]
 
 const stories: { readonly [id: string]: Story } = {
   gemini: [
@@ -85,6 +118,15 @@ const stories: { readonly [id: string]: Story } = {
     ["TaskError", "Error", "Cline: Incorrect API key provided: dummy."],
     ["TaskStart", "Running"]
   ],
+  opencode: [
+    ...plugins("opencode"),
+    ["tool.running / question", "Running"],
+    ["question.asked", "AwaitingInput"],
+    ["question.replied", "Running"],
+    ["session.error / MessageAbortedError", "Running"],
+    ["session.idle", "Idle"]
+  ],
+  kilo: plugins("Kilo"),
   codex: [
     ["SessionStart / startup", "Idle"],
     ["UserPromptSubmit", "Running"],
@@ -98,10 +140,10 @@ const stories: { readonly [id: string]: Story } = {
 }
 
 /** Ids of the session and of its only call: the hooks were captured in several sessions. */
-const joined = (id: string, payload: Fields): Fields => ({
+const joined = ({ id, plugin }: SessionSource, payload: Fields): Fields => ({
   ...payload,
   ...("sessionContext" in payload ? { sessionContext: { rootSessionId: `of-${id}` } } : { session_id: `of-${id}` }),
-  ...("tool_use_id" in payload ? { tool_use_id: "c1" } : {})
+  ...("tool_use_id" in payload && !plugin ? { tool_use_id: "c1" } : {})
 })
 
 describe("the hooks of another CLI", () => {
@@ -112,7 +154,7 @@ describe("the hooks of another CLI", () => {
         Effect.gen(function* () {
           const captured = capturedOf(id)
           const send = (name: string) =>
-            board.plates.hook(joined(id, captured.get(name) ?? assert.fail(name)), nobody, source)
+            board.plates.hook(joined(source, captured.get(name) ?? assert.fail(name)), nobody, source)
           for (const [name, status, says] of stories[id]!) {
             yield* send(name)
             const row = yield* board.settled(`of-${id}`)
@@ -128,7 +170,7 @@ describe("the hooks of another CLI", () => {
       run(({ board }) =>
         Effect.gen(function* () {
           const [first] = stories[id]!.filter(([, status]) => status === "Running")
-          yield* board.plates.hook(joined(id, capturedOf(id).get(first![0])!), nobody, source)
+          yield* board.plates.hook(joined(source, capturedOf(id).get(first![0])!), nobody, source)
           const row = yield* board.settled(`of-${id}`)
           assert.strictEqual(row.status, "Running")
           assert.match(row.detail, new RegExp(`^${source.name}: `))
@@ -151,6 +193,24 @@ describe("the hooks of another CLI", () => {
       )
     )
   }
+
+  it.effect("a process that opens and at once begins a session has one row", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        const opencode = SESSION_SOURCES.find(({ id }) => id === "opencode")!
+        const origin = { ...nobody, pid: process.pid }
+        const shown = { hook_event_name: "agentd.shown", cwd: "/home/user/project" }
+        yield* board.plates.hook({ ...shown, session_id: "open-1" }, origin, opencode)
+        yield* board.plates.hook({ ...shown, session_id: "ses_1" }, origin, opencode)
+        yield* board.settled("ses_1")
+        const rows = yield* board.rows
+        assert.deepStrictEqual(
+          rows.map(({ sessionId }) => sessionId),
+          ["ses_1"]
+        )
+      })
+    )
+  )
 })
 
 describe("the hooks of Cline", () => {
@@ -227,7 +287,7 @@ describe("what the hooks of another CLI do not tell", () => {
           const captured = capturedOf(id)
           const hook = (name: string) =>
             board.plates.hook(
-              { ...joined(id, captured.get(name)!), transcript_path: board.transcript(id) },
+              { ...joined(source, captured.get(name)!), transcript_path: board.transcript(id) },
               nobody,
               source
             )
