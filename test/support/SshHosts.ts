@@ -124,6 +124,14 @@ export class SshHosts {
     appendFileSync(this.known, `[127.0.0.1]:${port} ${type} ${key}\n`)
   }
 
+  /** Saves hosts for this person, without a try to reach them. */
+  save(hosts: { readonly [name: string]: string }): void {
+    const folder = join(this.folder, "home", ".config", "agentd")
+    mkdirSync(folder, { recursive: true })
+    const saved = Object.entries(hosts).map(([name, url]) => [name, { url }])
+    writeFileSync(join(folder, "hosts.json"), JSON.stringify(Object.fromEntries(saved)))
+  }
+
   /** Starts a command of agentd on the person's machine. */
   start(...args: ReadonlyArray<string>): ChildProcess {
     return spawn(process.execPath, [QUICK, ...args], {

@@ -118,13 +118,12 @@ const transport = (address: string) =>
     Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes * 8 }))
   )
 
-/** Connects to the daemon, runs the calls, and closes the connection. */
-export const call = <A, E, R>(
+/** Makes each way in which the connection of some calls fails the error of an unreachable daemon. */
+export const explained = <A, E, R>(
   socket: string,
-  use: (client: Client) => Effect.Effect<A, E, R>
-): Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>> =>
-  Effect.flatMap(greeted(socket), use).pipe(
-    Effect.scoped,
+  calls: Effect.Effect<A, E, R>
+): Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, R> =>
+  calls.pipe(
     // a daemon that stops interrupts its calls; an interrupt of this client itself does not get here
     Effect.catchCauseIf(
       (cause) => Cause.hasInterruptsOnly(cause) || isUnwritten(cause),
@@ -138,6 +137,14 @@ export const call = <A, E, R>(
             ? unreachable(socket, error, here)
             : (error as Exclude<E, RpcClientError.RpcClientError>)
         )
-      ),
+      )
+  )
+
+/** Connects to the daemon, runs the calls, and closes the connection. */
+export const call = <A, E, R>(
+  socket: string,
+  use: (client: Client) => Effect.Effect<A, E, R>
+): Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>> =>
+  explained(socket, Effect.scoped(Effect.flatMap(greeted(socket), use))).pipe(
     Effect.provide(transport(socket))
   ) as Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>>

@@ -314,6 +314,7 @@ export const logout = Command.make(
 
 export const daily = commandsOf(Declared.agents, [
   commandOf(ps, {
+    allHosts: true,
     program: ({ bell, labels, notify, watch }) =>
       watch
         ? () => import("../tui/BoardScreen.ts").then(({ run }) => ({ run: () => run({ bell, notify, labels }) }))

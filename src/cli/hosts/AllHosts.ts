@@ -15,16 +15,17 @@ import { onlyOne } from "../parse/Verb.ts"
 import type { Refused } from "./HostLine.ts"
 import { canMerge, type Heard, merged } from "./HostReplies.ts"
 
-const LIMIT = "3 seconds"
+export const LIMIT = "3 seconds"
 
-const late: Refused = { message: "there was no answer within 3 s.", remedy: "Try it alone, with --host." }
+export const late: Refused = { message: "there was no answer within 3 s.", remedy: "Try it alone, with --host." }
 
 /** A file whose time says when the host has last answered. */
 const seenFile = (state: string, host: string): string => join(state, "hosts", host)
 
-const lastSeen = (path: string) =>
-  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(path)).pipe(
-    Effect.map(({ mtime }) => (mtime._tag === "Some" ? mtime.value.getTime() : 0)),
+/** When the host has last answered, in ms since the epoch; 0: never, or it is this machine. */
+export const lastSeen = (state: string, host: string | null) =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(seenFile(state, host ?? ""))).pipe(
+    Effect.map(({ mtime }) => (host !== null && mtime._tag === "Some" ? mtime.value.getTime() : 0)),
     Effect.orElseSucceed(() => 0)
   )
 
@@ -57,7 +58,7 @@ const heardFrom = Effect.fnUntraced(function* (
     const heard: Heard = { host, replies: answer.value }
     return heard
   }
-  const heard: Heard = { host, silent: answer, seen: host === null ? 0 : yield* lastSeen(seenFile(state, host)) }
+  const heard: Heard = { host, silent: answer, seen: yield* lastSeen(state, host) }
   return heard
 })
 

@@ -4,7 +4,7 @@
  * Guarantees: each name and each command of another host contains that host, so that it can be typed as shown. A host
  * that did not answer has a row of its own.
  */
-import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
+import type { Board, BoardHead, BoardRow } from "../../domain/BoardMessages.ts"
 import type { CostRow } from "../../board/CostMessages.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
 import type { WaitingReply, WaitingRow } from "../../board/WaitingMessages.ts"
@@ -21,13 +21,13 @@ const THIS = "this machine"
 type Silent = Extract<Heard, { readonly silent: Refused }>
 const isSilent = (heard: Heard): heard is Silent => "silent" in heard
 
-const named = (host: string, name: string): string => (name === "" ? "" : `${host}:${name}`)
+export const named = (host: string, name: string): string => (name === "" ? "" : `${host}:${name}`)
 
 type Commands = BoardRow["commands"]
 const commandsOf = (commands: Commands, host: string): Commands =>
   commands.map(({ command, does }) => ({ does, command: inWorld(command, host) }))
 
-const rowOf = (row: BoardRow, host: string): BoardRow => ({
+export const rowOf = (row: BoardRow, host: string): BoardRow => ({
   ...row,
   id: named(host, row.id),
   conversation: named(host, row.conversation),
@@ -39,8 +39,8 @@ const rowOf = (row: BoardRow, host: string): BoardRow => ({
   commands: commandsOf(row.commands, host)
 })
 
-const silentRow = ({ host, seen, silent: { message, remedy } }: Silent): BoardRow => ({
-  id: `host:${host ?? ""}`,
+export const silentRow = ({ host, seen, silent: { message, remedy } }: Silent): BoardRow => ({
+  id: host === null ? "host" : named(host, "host"),
   kind: "matter",
   conversation: "",
   project: "",
@@ -49,7 +49,7 @@ const silentRow = ({ host, seen, silent: { message, remedy } }: Silent): BoardRo
   word: "failed",
   reason: null,
   until: null,
-  says: `does not answer: ${message} ${remedy}`,
+  says: `does not answer: ${message} ${inWorld(remedy, host)}`,
   since: seen,
   restsOn: 0,
   state: "",
@@ -68,21 +68,21 @@ const silentRow = ({ host, seen, silent: { message, remedy } }: Silent): BoardRo
   pid: null
 })
 
+export const headOf = (heads: ReadonlyArray<BoardHead>): BoardHead => ({
+  rune: heads[0]?.rune ?? 0,
+  startedAt: heads[0]?.startedAt ?? 0,
+  today: {
+    tokens: heads.reduce((sum, { today }) => sum + today.tokens, 0),
+    usd: heads.reduce((sum, { today }) => sum + today.usd, 0)
+  }
+})
+
 const boards = (
   all: ReadonlyArray<{ readonly host: string | null; readonly reply: Board }>,
   mute: ReadonlyArray<Silent>
 ) => {
-  const [first] = all
-  const today = all.map(({ reply }) => reply.head.today)
   const board: Board = {
-    head: {
-      rune: first?.reply.head.rune ?? 0,
-      startedAt: first?.reply.head.startedAt ?? 0,
-      today: {
-        tokens: today.reduce((sum, { tokens }) => sum + tokens, 0),
-        usd: today.reduce((sum, { usd }) => sum + usd, 0)
-      }
-    },
+    head: headOf(all.map(({ reply }) => reply.head)),
     rows: [
       ...all.flatMap(({ host, reply }) => (host === null ? reply.rows : reply.rows.map((row) => rowOf(row, host)))),
       ...mute.map(silentRow)
@@ -107,11 +107,11 @@ const waitings = (
   rows: [
     ...all.flatMap(({ host, reply }) => (host === null ? reply.rows : reply.rows.map((row) => waitingRow(row, host)))),
     ...mute.map(({ host, seen, silent }): WaitingRow => ({
-      id: `host:${host ?? ""}`,
+      id: host === null ? "host" : named(host, "host"),
       kind: "program",
       who: host ?? THIS,
       text: `does not answer: ${silent.message}`,
-      details: [silent.remedy],
+      details: [inWorld(silent.remedy, host)],
       since: seen,
       until: null,
       commands: []

@@ -37,8 +37,7 @@ export const run = <E, R>(
   Effect.gen(function* () {
     const hosts = yield* SavedHosts.read
     const { all, args, host } = yield* usable(split(given, hosts))
-    if (all) return yield* Effect.provideService(here(args), Paths.AllHosts, hosts)
-    if (host === undefined) return yield* here(args)
+    if (host === undefined && !all) return yield* here(args)
     if ((yield* Entry).env["AGENTD_RUN"] !== undefined)
       return yield* failed(
         {
@@ -47,6 +46,7 @@ export const run = <E, R>(
         },
         ExitCode.failed
       )
+    if (host === undefined) return yield* Effect.provideService(here(args), Paths.AllHosts, hosts)
     const url = yield* usable(addressOf(host, hosts))
     const way = wayOf(present(args).args, host)
     if (way === "there") return yield* there(url, args)

@@ -29,7 +29,7 @@ import { reported } from "./FailureOutput.ts"
 import { service } from "../setup/ServiceVerbs.ts"
 import * as ScheduleVerbs from "../agents/ScheduleVerbs.ts"
 import * as SessionVerbs from "../sessions/SessionVerbs.ts"
-import { globalFlags, maybeWord, off, verb, yes } from "./Verb.ts"
+import { globalFlags, loaded, maybeWord, off, verb, yes } from "./Verb.ts"
 
 const up = Command.make(
   "up",
@@ -394,7 +394,7 @@ const exitCodes = meanings.map(([code, meaning]) => `${String(code).padStart(5)}
 const agentd = Command.make(
   "agentd",
   {},
-  verb(() => import("./NoCommand.ts"))
+  loaded(() => import("./NoCommand.ts"))
 ).pipe(
   Command.withDescription(
     `Runs AI coding agents unattended, and keeps them under control.\n\n  Exit codes:\n${exitCodes}`

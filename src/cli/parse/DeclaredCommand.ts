@@ -193,6 +193,8 @@ export const commandOf = <const A extends Args, E = never, R = never, EB = never
   life: {
     readonly program?: (input: Input<A>) => (() => Promise<Loaded<E, R>>) | undefined
     readonly before?: (input: Input<A>) => Effect.Effect<unknown, EB, RB>
+    /** True if the loaded code works with `--all-hosts`. */
+    readonly allHosts?: boolean
   } = {}
 ) => {
   const params = Object.fromEntries(
@@ -214,7 +216,7 @@ export const commandOf = <const A extends Args, E = never, R = never, EB = never
         Effect.gen(function* () {
           if ((yield* AllHosts) !== undefined && isAlone) return yield* declared()
           yield* refusing(verb, input)
-          yield* oneHost
+          if (life.allHosts !== true) yield* oneHost
           return yield* own()
         })
       return { run }

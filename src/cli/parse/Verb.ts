@@ -32,7 +32,7 @@ const Json = GlobalFlag.Setting("json")({
 
 export const onlyOne = new VerbFailed({
   message: "This command works with one host only.",
-  remedy: "These work with --all-hosts: ps, waiting, cost, log. For another, name the host: --host HOST",
+  remedy: "These work with --all-hosts: the board, ps, waiting, cost, log. For another, name the host: --host HOST",
   exitCode: ExitCode.usage
 })
 
@@ -72,7 +72,7 @@ const Host = GlobalFlag.Setting("host")({
 /** Shown in the help. `HostLine` takes it, as `--host`. */
 const AllHosts = GlobalFlag.Setting("all-hosts")({
   flag: Flag.Boolean("all-hosts").pipe(
-    Flag.withDescription("With ps, waiting, cost and log: list this machine and all saved hosts"),
+    Flag.withDescription("With the board, ps, waiting, cost and log: list this machine and all saved hosts"),
     Flag.withDefault(false)
   )
 })

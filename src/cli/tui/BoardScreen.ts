@@ -8,9 +8,15 @@
  */
 import { Clock, Deferred, Effect, Queue, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { call, type Client } from "../../api/rpc/ControlClient.ts"
+import { call, type Client, explained } from "../../api/rpc/ControlClient.ts"
+import { isFar } from "../../config/Host.ts"
+import * as StoreOwner from "../../core/event-log/StoreOwner.ts"
 import { shown } from "../agents/ApproveAll.ts"
+import * as AllHosts from "../hosts/AllHosts.ts"
+import type { Refused } from "../hosts/HostLine.ts"
+import { headOf } from "../hosts/HostReplies.ts"
 import * as Attach from "./Attach.ts"
+import { BoardHost } from "./BoardHost.ts"
 import { nameOf } from "../sessions/Board.ts"
 import { type Act, BoardState } from "./BoardState.ts"
 import { draw, isPane, itemAt } from "./BoardFrame.ts"
@@ -22,6 +28,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import * as Focus from "../sessions/Focus.ts"
 import * as HintCommand from "../parse/HintCommand.ts"
 import { Entry, Invocation } from "../parse/Invocation.ts"
+import * as Paths from "../parse/Paths.ts"
 import { isAsciiOnly } from "../render/Ascii.ts"
 import { plain } from "../render/Output.ts"
 import { worldOf } from "../../config/Places.ts"
@@ -31,8 +38,10 @@ import type { BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
 const FRAME = 33
 /** Interval at which ages on the page are updated. */
 const TICK = "1 second"
-/** Interval between attempts to reach the daemon while it does not answer. */
-const AGAIN = "1 second"
+/** Interval in ms between attempts to reach the daemon while it does not answer. */
+const AGAIN = 1_000
+/** Maximum of this interval for a daemon of another machine. It is doubled up to there. */
+const AGAIN_FAR = 30_000
 
 export interface Options {
   readonly bell: boolean
@@ -65,26 +74,53 @@ const notify = (row: BoardRow) =>
   ).pipe(Effect.timeout("5 seconds"), Effect.ignore)
 
 /** How the user left the board: to quit, or to open a row and return afterwards. */
-type Left = { readonly _tag: "Quit" } | { readonly _tag: "Open"; readonly row: BoardRow }
+type Left = { readonly _tag: "Quit" } | { readonly _tag: "Open"; readonly row: BoardRow; readonly host: BoardHost }
+
+/** Makes calls to the daemon of a host, over the connection that is held to it. */
+const asking = <A, E, R>(host: BoardHost, use: (client: Client) => Effect.Effect<A, E, R>) =>
+  Effect.suspend(() =>
+    host.client === undefined ? call(host.address, use) : explained(host.address, use(host.client))
+  )
+
+/** Runs something for a host as its own board would. */
+const atHost =
+  ({ address, name }: BoardHost) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(Invocation, (invocation) =>
+      name === null
+        ? effect
+        : effect.pipe(
+            Effect.provideService(Invocation, {
+              ...invocation,
+              paths: { ...invocation.paths, host: name, socket: address },
+              caller: { ...invocation.caller, config: null }
+            }),
+            Effect.provideService(StoreOwner.Here, () => undefined)
+          )
+    )
 
 /** Runs an action, and returns the message to show. */
-const doing = Effect.fnUntraced(function* (client: Client, act: Extract<Act, { _tag: "Send" | "Answer" | "Do" }>) {
+const doing = Effect.fnUntraced(function* (
+  host: BoardHost,
+  client: Client,
+  act: Extract<Act, { _tag: "Send" | "Answer" | "Do" }>
+) {
   const { caller } = yield* Invocation
   switch (act._tag) {
     case "Send":
-      return (yield* client.Send({ name: act.name, text: act.text, how: act.how, caller })).message
+      return (yield* client.Send({ name: host.own(act.name), text: act.text, how: act.how, caller })).message
     case "Answer": {
       const { also, answers, decision, hash, id, lasting, reason } = act
       const chosen = {
         hash,
-        ...(also === undefined ? {} : { also }),
+        ...(also === undefined ? {} : { also: also.map((one) => ({ ...one, name: host.own(one.name) })) }),
         ...(answers === undefined ? {} : { answers }),
         ...(lasting === undefined ? {} : { lasting })
       }
-      return (yield* client.Answer({ name: id, decision, reason, ...chosen, caller })).message
+      return (yield* client.Answer({ name: host.own(id), decision, reason, ...chosen, caller })).message
     }
     case "Do": {
-      const named = { name: act.name, caller }
+      const named = { name: host.own(act.name), caller }
       const verbs = {
         start: () => client.Start(named),
         restart: () => client.Restart(named),
@@ -102,7 +138,8 @@ interface Place {
   readonly ascii: boolean
   readonly terminal: RawTerminal.RawTerminal
   readonly left: Deferred.Deferred<Left>
-  readonly acts: Queue.Queue<Act>
+  /** Several with `--all-hosts`, this machine first; otherwise one. */
+  readonly hosts: ReadonlyArray<BoardHost>
   readonly stale: Queue.Queue<void>
 }
 
@@ -121,100 +158,166 @@ const page = (place: Place) =>
 const drawing = (place: Place) =>
   Stream.runForEach(Stream.fromQueue(place.stale), () => Effect.andThen(page(place), Effect.sleep(FRAME)))
 
-const told = (place: Place, message: string) =>
+const told = (place: Place, host: BoardHost, message: string) =>
   Effect.gen(function* () {
     const { paths } = yield* Invocation
-    place.state.say(HintCommand.inWorld(message, worldOf(paths)), yield* Clock.currentTimeMillis)
+    const text = HintCommand.inWorld(message, worldOf(paths))
+    place.state.say(host.name === null ? text : `${host.name}: ${text}`, yield* Clock.currentTimeMillis)
     yield* dirty(place)
-  })
+  }).pipe(atHost(host))
 
-const hear = Effect.fnUntraced(function* (place: Place, news: BoardNews) {
-  const { acts, options, state, terminal } = place
+/** Gives each act to the host of its row, so that a host which does not answer delays no other one. */
+const dispatch = (place: Place, acts: ReadonlyArray<Act>) =>
+  Effect.forEach(
+    acts,
+    (act) => {
+      if (act._tag === "Quit") return Deferred.succeed(place.left, { _tag: "Quit" as const })
+      const text = "row" in act ? act.row.id : "id" in act ? act.id : act.name
+      const host = place.hosts.find((one) => one.has(text)) ?? place.hosts[0]!
+      return Queue.offer(host.acts, act)
+    },
+    { discard: true }
+  )
+
+const hear = Effect.fnUntraced(function* (place: Place, news: Pick<BoardNews, "gone" | "rows">, isFirst: boolean) {
+  const { hosts, options, state, terminal } = place
   const before = [...state.rows.values()]
-  // do not ring the bell for rows that needed the user before the board was opened
-  const isFirst = before.length === 0
-  yield* Queue.offerAll(acts, state.hear(news, yield* Clock.currentTimeMillis))
+  const head = headOf(hosts.flatMap((host) => host.head ?? []))
+  yield* dispatch(place, state.hear({ ...news, head }, yield* Clock.currentTimeMillis))
   yield* dirty(place)
+  // do not ring the bell for rows that needed the user before they were on the board
   const started = isFirst ? [] : startedToWait(before, [...state.rows.values()])
   if (options.bell && started.length > 0) yield* terminal.bell
   if (options.notify) yield* Effect.forEach(started, notify, { discard: true })
 })
 
-/** Subscribes to the board until the board ends. While the daemon does not answer, the board says so. */
-const hearing = (place: Place) =>
-  Effect.gen(function* () {
+/** Says that a host does not answer: with a row if the board has several hosts, otherwise in the first line. */
+const silent = Effect.fnUntraced(function* (place: Place, host: BoardHost, { message, remedy }: Refused, last: number) {
+  const { paths } = yield* Invocation
+  if (place.hosts.length > 1) {
+    const seen = last > 0 ? last : yield* AllHosts.lastSeen(paths.state, host.name)
+    return yield* hear(place, host.lose({ message, remedy }, seen), true)
+  }
+  const words = (text: string) => HintCommand.inWorld(plain(text), worldOf(paths))
+  place.state.lose(words(message), words(remedy), yield* Clock.currentTimeMillis)
+  yield* dirty(place)
+})
+
+/** Subscribes to the rows of a host until the board ends. While the host does not answer, the board says so. */
+const hearing = (place: Place, host: BoardHost) => {
+  let pause = AGAIN
+  let last = 0
+  return Effect.gen(function* () {
     const { paths } = yield* Invocation
-    const heard = call(paths.socket, (client) => {
-      let isFirst = true
-      return Stream.runForEach(client.BoardNews({ follow: true }), (news) =>
-        Effect.suspend(() => {
+    let isFirst = true
+    const heard = call(host.address, (client) =>
+      Stream.runForEach(client.BoardNews({ follow: true }), (news) =>
+        Effect.gen(function* () {
           // the last known rows stay until the daemon has sent all of them again
-          if (isFirst) place.state.begin()
+          const rows = host.hear(news, isFirst)
+          host.client = client
+          if (isFirst && host.name !== null) yield* AllHosts.noted(paths.state, host.name)
+          yield* hear(place, rows, isFirst)
           isFirst = false
-          return hear(place, news)
         })
       )
-    })
+    )
     const { message, remedy } = yield* Effect.match(heard, {
       onSuccess: () => ({ message: "The daemon has ended.", remedy: "Start it again: agentd start" }),
       onFailure: (error) => ({ message: error.message, remedy: "remedy" in error ? error.remedy : "" })
     })
-    const words = (text: string) => HintCommand.inWorld(plain(text), worldOf(paths))
-    place.state.lose(words(message), words(remedy), yield* Clock.currentTimeMillis)
-    yield* dirty(place)
-    yield* Effect.sleep(AGAIN)
-  }).pipe(Effect.forever)
+    host.client = undefined
+    if (!isFirst) {
+      last = yield* Clock.currentTimeMillis
+      pause = AGAIN
+    }
+    yield* silent(place, host, { message, remedy }, last)
+    yield* Effect.sleep(pause)
+    if (isFar(host.address)) pause = Math.min(AGAIN_FAR, pause * 2)
+  }).pipe(Effect.forever, Effect.ensuring(Effect.sync(() => (host.client = undefined))))
+}
 
-const perform = Effect.fnUntraced(function* (place: Place, act: Act) {
-  const { caller, paths } = yield* Invocation
+/** Says that a host has not answered yet, after the time that a list waits for it. */
+const late = (place: Place, host: BoardHost) =>
+  Effect.sleep(AllHosts.LIMIT).pipe(
+    Effect.andThen(
+      Effect.suspend(() =>
+        host.client !== undefined || host.isSilent || place.hosts.length === 1
+          ? Effect.void
+          : silent(place, host, AllHosts.late, 0)
+      )
+    )
+  )
+
+const perform = Effect.fnUntraced(function* (place: Place, host: BoardHost, act: Act) {
+  const { caller } = yield* Invocation
   const { left, state } = place
   switch (act._tag) {
     case "Quit":
-      return void (yield* Deferred.succeed(left, { _tag: "Quit" }))
-    case "Open":
-      if (act.row.kind === "agent" || act.row.kind === "session") return void (yield* Deferred.succeed(left, act))
-      return yield* told(place, act.row.commands[0]?.command ?? plain(act.row.says))
+      return
+    case "Open": {
+      const row = host.ownRow(act.row)
+      if (row?.kind === "agent") return void (yield* Deferred.succeed(left, { _tag: "Open", row, host }))
+      if (row?.kind === "session" && !isFar(host.address))
+        return void (yield* Deferred.succeed(left, { _tag: "Open", row, host }))
+      return yield* told(
+        place,
+        host,
+        row?.kind === "session" ? `agentd focus ${row.called}` : (row?.commands[0]?.command ?? plain(act.row.says))
+      )
+    }
     case "Look": {
       const now = yield* Clock.currentTimeMillis
-      const lines = yield* call(paths.socket, (client) => BoardPanes.lines(client, act.row, act.pane, caller, now))
-      state.show({ id: act.row.id, pane: act.pane, lines })
+      const row = host.ownRow(act.row)
+      const lines =
+        row === undefined || host.isSilent
+          ? [{ text: plain(act.row.says) }]
+          : yield* asking(host, (client) => BoardPanes.lines(client, row, act.pane, caller, now))
+      const { name } = host
+      const shown = name === null ? lines : lines.map((one) => ({ ...one, text: HintCommand.inWorld(one.text, name) }))
+      state.show({ id: act.row.id, pane: act.pane, lines: shown })
       return void (yield* dirty(place))
     }
     case "Ask": {
+      const id = host.own(act.id)
       const { asked, batches } = yield* Effect.match(
-        call(paths.socket, (client) =>
-          Effect.all({ asked: client.Asked({ name: act.id, caller }), batches: shown(client, caller, act.id) })
+        asking(host, (client) =>
+          Effect.all({ asked: client.Asked({ name: id, caller }), batches: shown(client, caller, id) })
         ),
-        { onSuccess: (found) => found, onFailure: ({ message }) => ({ asked: message, batches: [] }) }
+        {
+          onSuccess: (found) => ({ ...found, asked: host.asked(found.asked) }),
+          onFailure: ({ message }) => ({ asked: message, batches: [] })
+        }
       )
-      state.ask(act.id, asked, yield* Clock.currentTimeMillis, batches[0])
+      state.ask(act.id, asked, yield* Clock.currentTimeMillis, host.batch(batches[0]))
       return void (yield* dirty(place))
     }
     case "Preview": {
       const { id, lasting } = act
-      const preview = yield* call(paths.socket, (client) => client.AnswerPreview({ name: id, lasting, caller }))
+      const preview = yield* asking(host, (client) => client.AnswerPreview({ name: host.own(id), lasting, caller }))
       state.preview(id, preview, yield* Clock.currentTimeMillis)
       return void (yield* dirty(place))
     }
     default:
-      return yield* told(place, plain(yield* call(paths.socket, (client) => doing(client, act))))
+      return yield* told(place, host, plain(yield* asking(host, (client) => doing(host, client, act))))
   }
 })
 
-/** Runs the acts one after the other. If one fails, the error is shown, and the board continues. */
-const performing = (place: Place) =>
-  Queue.take(place.acts).pipe(
+/** Runs the acts of a host one after the other. If one fails, the error is shown, and the board continues. */
+const performing = (place: Place, host: BoardHost) =>
+  Queue.take(host.acts).pipe(
     Effect.flatMap((act) =>
-      Effect.catch(perform(place, act), (error) =>
-        told(place, plain(`${error.message} ${"remedy" in error ? error.remedy : ""}`))
+      Effect.catch(perform(place, host, act), (error) =>
+        told(place, host, plain(`${error.message} ${"remedy" in error ? error.remedy : ""}`))
       )
     ),
-    Effect.forever
+    Effect.forever,
+    atHost(host)
   )
 
 /** Handles keys. After a key, a page is drawn immediately, without waiting for FRAME. */
 const typing = (place: Place) => {
-  const { acts, state, terminal } = place
+  const { state, terminal } = place
   const keys = new TerminalKeys()
   return Stream.runForEach(terminal.typed, (chunk) =>
     Effect.gen(function* () {
@@ -226,7 +329,7 @@ const typing = (place: Place) => {
           continue
         }
         const item = input._tag === "Click" ? itemAt(seen, state, input) : undefined
-        yield* Queue.offerAll(acts, item === undefined ? state.press(input, now) : state.click(item, now))
+        yield* dispatch(place, item === undefined ? state.press(input, now) : state.click(item, now))
       }
       yield* page(place)
     })
@@ -234,31 +337,37 @@ const typing = (place: Place) => {
 }
 
 /** Shows the board on this terminal until the user leaves it. */
-const board = Effect.fnUntraced(function* (state: BoardState, options: Options, ascii: boolean) {
+const board = Effect.fnUntraced(function* (
+  state: BoardState,
+  hosts: ReadonlyArray<BoardHost>,
+  options: Options,
+  ascii: boolean
+) {
   const place: Place = {
     state,
     options,
     ascii,
     terminal: yield* RawTerminal.make,
     left: yield* Deferred.make<Left>(),
-    acts: yield* Queue.sliding<Act>(100),
+    hosts,
     stale: yield* Queue.sliding<void>(1)
   }
   const ages = Effect.sleep(TICK).pipe(
     Effect.andThen(Clock.currentTimeMillis),
-    Effect.flatMap((now) => Queue.offerAll(place.acts, state.tick(now))),
+    Effect.flatMap((now) => dispatch(place, state.tick(now))),
     Effect.andThen(dirty(place)),
     Effect.forever
   )
   const sizes = Stream.runForEach(place.terminal.resized, () => page(place))
-  const all = [drawing(place), hearing(place), performing(place), typing(place), sizes, ages] as const
+  const each = hosts.flatMap((host) => [hearing(place, host), late(place, host), performing(place, host)])
+  const all = [drawing(place), typing(place), sizes, ages, ...each]
   yield* page(place)
   const going = Effect.andThen(Effect.all(all, { concurrency: "unbounded", discard: true }), Effect.never)
   return yield* Effect.raceFirst(Deferred.await(place.left), going)
 }, Effect.scoped)
 
 export const run = Effect.fnUntraced(function* (options: Options) {
-  const { columns, interactive, json } = yield* Invocation
+  const { columns, interactive, json, paths } = yield* Invocation
   if (columns === null || json || !interactive) {
     return yield* new VerbFailed({
       message: "The board needs a terminal.",
@@ -267,16 +376,23 @@ export const run = Effect.fnUntraced(function* (options: Options) {
     })
   }
   const { env } = yield* Entry
+  const hostAt = (name: string | null, address: string) =>
+    Effect.map(Queue.sliding<Act>(100), (acts) => new BoardHost(name, address, acts))
+  const saved = [...((yield* Paths.AllHosts) ?? [])]
+  const hosts = [
+    yield* hostAt(null, paths.socket),
+    ...(yield* Effect.forEach(saved, ([name, { url }]) => hostAt(name, url)))
+  ]
   const state = new BoardState()
   state.filter = (options.labels ?? []).map((label) => `+${label}`).join(" ")
   for (;;) {
-    const left = yield* board(state, options, env["TERM"] === "linux" || isAsciiOnly((name) => env[name]))
+    const left = yield* board(state, hosts, options, env["TERM"] === "linux" || isAsciiOnly((name) => env[name]))
     if (left._tag === "Quit") return
-    const { row } = left
+    const { host, row } = left
     const opened = Effect.gen(function* () {
       if (row.kind === "agent") yield* Attach.run({ agent: row.called, turns: 3, stdin: false })
       else yield* Focus.run({ plate: row.called })
-    })
+    }).pipe(atHost(host))
     yield* Effect.catch(opened, (error) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sync(() => state.say(plain(error.message), now)))
     )

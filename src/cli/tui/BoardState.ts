@@ -210,12 +210,6 @@ export class BoardState {
     this.gone = { message, remedy, since: this.gone?.since ?? now }
   }
 
-  /** Prepares for a new connection, on which the daemon sends all rows again. */
-  begin(): void {
-    this.rows = new Map()
-    this.changed()
-  }
-
   say(text: string, now: number): void {
     this.note = { text, at: now }
   }

@@ -1,41 +1,13 @@
 /** The board in a terminal of its own, which `script` of util-linux makes, against the real control server. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
-import { spawn, spawnSync } from "node:child_process"
 import { agentInfo, callInfo, draft, folder, makeWorld, serveAt } from "../rpc/World.ts"
-import { TerminalGrid } from "../../support/TerminalGrid.ts"
+import * as BoardTerminal from "../../support/BoardTerminal.ts"
 import { PROGRAM } from "../../support/Program.ts"
 
-const hasPty = spawnSync("script", ["--version"]).status === 0
+const terminal = (state: string) => BoardTerminal.terminal(`'${process.execPath}' '${PROGRAM}' --state '${state}'`)
 
-const terminal = (state: string) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const line = `stty cols 120 rows 30; '${process.execPath}' '${PROGRAM}' --state '${state}'`
-      const env = { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", LANG: "C.UTF-8", TERM: "xterm-256color" }
-      const child = spawn("script", ["-qec", line, "/dev/null"], { stdio: ["pipe", "pipe", "ignore"], env })
-      let out = ""
-      child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text))
-      const ended = new Promise<number | null>((resolve) => child.on("close", resolve))
-      const grid = new TerminalGrid(120, 30)
-      child.stdout.on("data", (text: string) => grid.take(text))
-      return {
-        press: (keys: string) => Effect.sync(() => void child.stdin.write(keys)),
-        shows: see,
-        ended: Effect.promise(() => ended),
-        kill: () => child.kill("SIGKILL"),
-        all: () => out
-      }
-      function see(text: string): Effect.Effect<void> {
-        return Effect.suspend(() =>
-          grid.lines.some((line) => line.includes(text)) ? Effect.void : Effect.andThen(Effect.sleep(20), see(text))
-        )
-      }
-    }),
-    ({ kill }) => Effect.sync(kill)
-  )
-
-describe.skipIf(!hasPty)("the board", () => {
+describe.skipIf(!BoardTerminal.hasPty)("the board", () => {
   it.live("draws what is, then what changes, approves by its key, says a loss, and gives the terminal back", () =>
     Effect.scoped(
       Effect.gen(function* () {

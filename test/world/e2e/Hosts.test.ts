@@ -103,9 +103,11 @@ describe.skipIf(SshHosts.missing !== undefined)("hosts", () => {
     Effect.gen(function* () {
       const { hosts, url } = yield* far
       hosts.environment["AGENTD_RUN"] = "01k9"
-      const { code, stderr } = yield* hosts.cli("--host", url, "ps")
-      assert.strictEqual(code, 1)
-      assert.match(stderr, /runs inside an agent/)
+      for (const args of [["--host", url, "ps"], ["ps", "--all-hosts"], ["--all-hosts"]]) {
+        const { code, stderr } = yield* hosts.cli(...args)
+        assert.strictEqual(code, 1)
+        assert.match(stderr, /runs inside an agent/)
+      }
     })
   )
 

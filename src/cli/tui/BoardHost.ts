@@ -1,0 +1,87 @@
+/**
+ * BoardHost: a daemon whose rows are on the board, with the connection that is held to it. Pure except for this state.
+ *
+ * Guarantees: on a board of several hosts, each id and each name contains its host, and `own` gives back the name that
+ * its daemon uses. A host that does not answer has one row, which says so.
+ */
+import type { Queue } from "effect"
+import type { Client } from "../../api/rpc/ControlClient.ts"
+import type { BoardHead, BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
+import type { AskedCall } from "../../domain/Messages.ts"
+import type { ShownBatch } from "../agents/ApproveAll.ts"
+import type { Refused } from "../hosts/HostLine.ts"
+import { named, rowOf, silentRow } from "../hosts/HostReplies.ts"
+import type { Act } from "./BoardState.ts"
+
+export class BoardHost {
+  /** Null for this machine, or if the board is that of one host. */
+  readonly name: string | null
+  readonly address: string
+  readonly acts: Queue.Queue<Act>
+  /** The held connection; undefined: there is none yet, or it was lost. */
+  client: Client | undefined = undefined
+  head: BoardHead | undefined = undefined
+  /** True while the host's only row says that it does not answer. */
+  isSilent = false
+  /** The host's rows as its daemon has sent them, by their ids on the board. */
+  private readonly rows = new Map<string, BoardRow>()
+
+  constructor(name: string | null, address: string, acts: Queue.Queue<Act>) {
+    this.name = name
+    this.address = address
+    this.acts = acts
+  }
+
+  private named(text: string): string {
+    return this.name === null ? text : named(this.name, text)
+  }
+
+  /** True if the row, call or agent with this id or name on the board is of this host. */
+  has(text: string): boolean {
+    return this.name !== null && text.startsWith(`${this.name}:`)
+  }
+
+  /** The id or name on the board, as the host's daemon knows it. */
+  own(text: string): string {
+    return this.has(text) ? text.slice(this.name!.length + 1) : text
+  }
+
+  ownRow({ id }: BoardRow): BoardRow | undefined {
+    return this.rows.get(id)
+  }
+
+  /** The host's news for the board. `isFirst`: the first news of a connection, which have all rows of the host. */
+  hear({ gone, head, rows }: BoardNews, isFirst: boolean): Pick<BoardNews, "gone" | "rows"> {
+    this.head = head
+    this.isSilent = false
+    const came = new Set(rows.map(({ id }) => this.named(id)))
+    const left = isFirst ? [...this.rows.keys()].filter((id) => !came.has(id)) : gone.map((id) => this.named(id))
+    const { name } = this
+    for (const id of left) this.rows.delete(id)
+    for (const row of rows) this.rows.set(this.named(row.id), row)
+    return { rows: name === null ? rows : rows.map((row) => rowOf(row, name)), gone: left }
+  }
+
+  /** Replaces the host's rows by one that says since when it does not answer. */
+  lose(silent: Refused, seen: number): Pick<BoardNews, "gone" | "rows"> {
+    this.head = undefined
+    this.isSilent = true
+    const row = silentRow({ host: this.name, silent, seen })
+    const gone = [...this.rows.keys()].filter((id) => id !== row.id)
+    this.rows.clear()
+    this.rows.set(row.id, row)
+    return { rows: [row], gone }
+  }
+
+  /** A call as the board shows it. */
+  asked(call: AskedCall): AskedCall {
+    return { ...call, id: this.named(call.id), agent: this.named(call.agent) }
+  }
+
+  batch(batch: ShownBatch | undefined): ShownBatch | undefined {
+    if (batch === undefined) return undefined
+    const [first, ...others] = batch.calls
+    const title = this.name === null ? batch.title : `${this.name}: ${batch.title}`
+    return { ...batch, title, calls: [this.asked(first), ...others.map((one) => this.asked(one))] }
+  }
+}
