@@ -212,6 +212,7 @@ const services = (
         supervisor: plates,
         permissionTimeout: user.approvals.timeout,
         claudeFolder: ClaudeSessions.configOf(options.environment),
+        home: options.environment["HOME"],
         copilotFolder: CopilotSessions.configOf(options.environment)
       })
     ),

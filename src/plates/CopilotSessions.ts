@@ -10,9 +10,10 @@ import { Clock, Effect, FileSystem, Option, Result } from "effect"
 import { isReadonlyObject as isObject } from "effect/Predicate"
 import { join } from "node:path"
 import type { AgentSession } from "../domain/AgentPort.ts"
-import { environment, type ProcessId, ticksNow } from "../runs/process/ProcessTable.ts"
+import { type ProcessId, ticksNow } from "../runs/process/ProcessTable.ts"
 import type { EventIntake, Origin } from "./EventIntake.ts"
 import { type Heard, parseOf } from "./HookEvent.ts"
+import * as Programs from "./Programs.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
 import type { Body } from "./SessionSource.ts"
 import { Copilot } from "./sources/Copilot.ts"
@@ -157,7 +158,8 @@ export class CopilotSessions {
       if (opened === undefined || process.start === 0 || !(yield* isOlder(process, opened))) continue
       const cwd = /^cwd: (.+)$/m.exec(yield* this.read(join(folder, "workspace.yaml")))?.[1] ?? "/"
       const file = new Transcript(fs, join(folder, "events.jsonl"), () => new Lines())
-      const origin = { ...(yield* namesOf(pid)), pid }
+      const { plate, run } = yield* Programs.namesOf(pid)
+      const origin = { plate, run, pid }
       return { id, cwd, process, origin, lock, opened, file, calls: new Map(), isNew: true } satisfies Session
     }
     return undefined
@@ -214,11 +216,4 @@ const isOlder = (process: ProcessId, time: number): Effect.Effect<boolean> =>
   Effect.map(Clock.currentTimeMillis, (now) => {
     const started = now - (ticksNow() - process.start) * TICK_MS
     return Number.isNaN(started) || started <= time + 2_000
-  })
-
-/** The names that agentd has given the process. */
-const namesOf = (pid: number): Effect.Effect<Pick<Origin, "plate" | "run">> =>
-  Effect.map(environment(pid), (entries) => {
-    const named = (name: string) => entries.find((entry) => entry.startsWith(`${name}=`))?.slice(name.length + 1)
-    return { plate: named("AGENTD_PLATE") || undefined, run: named("AGENTD_RUN") || undefined }
   })

@@ -151,6 +151,8 @@ export const Event = Schema.Union([
     plateId: Schema.String,
     cwd: Schema.String,
     ...process,
+    /** The coding CLI, if it is not Claude Code. */
+    cli: Schema.optional(Schema.String),
     /** Id of the run in which a program has started the session. */
     runId: Schema.optional(Schema.String),
     /** The agent of the run, as `project/agent`. */
@@ -309,6 +311,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     ...withProcess(data, event),
     plateId: event.plateId,
     cwd: event.cwd,
+    ...(event.cli === undefined ? {} : { cli: event.cli }),
     runId: event.runId ?? data.runId,
     agent: event.agent ?? data.agent
   }),

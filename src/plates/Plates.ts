@@ -28,6 +28,7 @@ import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.t
 import { Approvals, type Decision } from "./Approvals.ts"
 import { CopilotSessions } from "./CopilotSessions.ts"
 import { Discovery } from "./Discovery.ts"
+import { Programs } from "./Programs.ts"
 import { EventIntake, type Origin } from "./EventIntake.ts"
 import { FADES_AFTER, HealthCheck } from "./HealthCheck.ts"
 import * as HookBody from "./HookBody.ts"
@@ -112,6 +113,8 @@ export interface Options {
   readonly watch?: boolean
   /** Claude Code's folder, where sessions write notes. If omitted, only sessions that a hook reports are known. */
   readonly claudeFolder?: string | undefined
+  /** The user's home folder. Programs with another one are not shown; if undefined, none is. */
+  readonly home?: string | undefined
   /** Copilot CLI's configuration folder. If undefined, its sessions are not followed. */
   readonly copilotFolder?: string | undefined
 }
@@ -336,9 +339,12 @@ class LivePlates {
   }
 }
 
-/** A closed plate is listed for a day, as the user may look for it. A session that a run started is not listed. */
-const lingers = ({ stand }: PlateActor, now: number): boolean =>
-  stand.data.agent === null && now - stand.at <= FADES_AFTER
+/**
+ * A closed plate is listed for a day, as the user may look for it. A session that a run started is not listed, nor a
+ * program that has reported no session.
+ */
+const lingers = ({ stand: { at, data } }: PlateActor, now: number): boolean =>
+  data.agent === null && (data.sessionId !== null || data.cli === undefined) && now - at <= FADES_AFTER
 
 /** Row data of a plate without an actor, whose files are not read. */
 const still = (record: PlateRecord): Shown => ({
@@ -420,10 +426,14 @@ const make = Effect.fnUntraced(function* (options: Options) {
     const watch = yield* FileWatch.make(registry, fs)
     yield* options.supervisor.add({ id: "watch", start: Effect.succeed(watch.loop) })
   }
-  const { claudeFolder } = options
+  const { claudeFolder, home } = options
   if (claudeFolder !== undefined) {
     const discovery = new Discovery({ registry, intake, fs, sessions, config: claudeFolder })
     yield* options.supervisor.add({ id: "discovery", start: Effect.succeed(discovery.loop) })
+  }
+  if (home !== undefined) {
+    const programs = new Programs({ registry, intake, home })
+    yield* options.supervisor.add({ id: "programs", start: Effect.succeed(programs.loop) })
   }
   const { copilotFolder } = options
   if (copilotFolder !== undefined) {

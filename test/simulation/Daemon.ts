@@ -103,7 +103,8 @@ const nobody: Lookup = {
   identify: (pid) => ({ pid, start: 0 }),
   isAlive: () => false,
   isAvailable: () => true,
-  snapshot: Effect.succeed([])
+  snapshot: Effect.succeed([]),
+  programs: Effect.succeed([])
 }
 
 /** As it came through the unix socket: of a request only this is looked at. */

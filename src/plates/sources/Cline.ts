@@ -54,7 +54,7 @@ export const Cline: SessionSource = {
     SessionShutdown: ofMain("Stop")
   },
   tells: {
-    found: "hook TaskStart, at the first prompt",
+    found: "process; hook TaskStart at the first prompt",
     work: "hooks TaskStart and TaskComplete; after Esc, hook SessionShutdown",
     asks: "no: a call fires the same hooks whether it asks or runs; only a question is told, by hook PreToolUse of ask_question",
     error: "hook TaskError"

@@ -31,7 +31,7 @@ export const Codex: SessionSource = {
     return kind === "task_complete" && isObject(error) ? failed(timestamp, error["message"]) : undefined
   },
   tells: {
-    found: "hook SessionStart",
+    found: "process; hook SessionStart",
     work: "hooks UserPromptSubmit and Stop; after Esc, hook Interrupt and session file",
     asks: "hook PermissionRequest; a call that you allow counts as waiting until it ends",
     error: "session file"

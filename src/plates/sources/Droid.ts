@@ -23,7 +23,7 @@ export const Droid: SessionSource = {
     SessionEnd: as("SessionEnd")
   },
   tells: {
-    found: "hook SessionStart",
+    found: "process; hook SessionStart",
     work: "hooks UserPromptSubmit and Stop; after Esc, hook Notification (idle_prompt)",
     asks: "hook Notification (permission_prompt), PreToolUse of AskUser; a call that you allow counts as waiting until it ends",
     error: "no: after a failed request, the hooks are those of a turn that ended"

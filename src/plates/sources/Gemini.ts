@@ -27,7 +27,7 @@ export const Gemini: SessionSource = {
   },
   shell: { tool: "run_shell_command", mark: "/gemini-shell-" },
   tells: {
-    found: "hook SessionStart",
+    found: "process; hook SessionStart",
     work: "hooks BeforeAgent and AfterAgent; after Esc, the session file",
     asks: "hook Notification (ToolPermission); its end by the process of the command; another call that you allow counts as waiting until it ends",
     error: "session file"

@@ -56,7 +56,7 @@ const of = (id: string, name: string, version: string): SessionSource => ({
   hooks,
   then: `The next start of ${name} can wait until it has fetched its own package for plugins. Without a network it waits for a minute or longer.`,
   tells: {
-    found: "plugin: the program opens; in a server, the first prompt of a session",
+    found: "process; plugin: the program opens; in a server, the first prompt of a session",
     work: "plugin: event session.status; a retry counts as working",
     asks: "plugin: events permission.asked, question.asked, and their replies",
     error: "plugin: event session.error"

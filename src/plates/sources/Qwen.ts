@@ -23,7 +23,7 @@ export const Qwen: SessionSource = {
     SessionEnd: as("SessionEnd")
   },
   tells: {
-    found: "hook SessionStart",
+    found: "process; hook SessionStart",
     work: "hooks UserPromptSubmit and Stop; after Esc, hook Notification (idle_prompt)",
     asks: "hook PermissionRequest",
     error: "hook StopFailure"

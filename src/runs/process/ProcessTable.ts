@@ -31,6 +31,7 @@ const STAT_FIELDS = {
   parent: 1,
   group: 2,
   session: 3,
+  terminal: 4,
   flags: 6,
   user: 11,
   system: 12,
@@ -41,6 +42,8 @@ const STAT_FIELDS = {
 const KERNEL = 0x00200000
 
 interface Stat extends Process {
+  /** Device number of the terminal that controls the process; 0 if there is none. */
+  readonly terminal: number
   /** True if the process only waits to be reaped: it runs nothing and no signal reaches it. */
   readonly ended: boolean
   /** True for a kernel thread: no program started it. */
@@ -61,6 +64,7 @@ export const parseStat = (text: string): Stat | undefined => {
     parent: number("parent"),
     group: number("group"),
     session: number("session"),
+    terminal: number("terminal"),
     // if the first thread of a process has ended but others still run, the process has state Z, but is still running
     ended: state === "X" || (state === "Z" && number("threads") <= 1),
     kernel: (number("flags") & KERNEL) !== 0
@@ -222,9 +226,11 @@ const BATCH = 128
  * Reads all processes except kernel threads. Not an atomic snapshot: a process that is forked during the read appears
  * only in the next one.
  */
-export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.gen(function* () {
+export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.suspend(() => stats)
+
+const stats = Effect.gen(function* () {
   const pids = isAvailable() ? pidsNow() : []
-  const table: Array<Process> = []
+  const table: Array<Stat> = []
   for (const [index, pid] of pids.entries()) {
     if (index % BATCH === BATCH - 1) yield* Effect.yieldNow
     const found = read(pid)
@@ -253,10 +259,13 @@ const ENVIRONMENT_LIMIT = Duration.seconds(2)
  */
 const BEGINNING = [2, 4, 8, 16, 32, 64, 128]
 
+/** Whether the process runs as the daemon's user; false if it has ended. */
+const isOwn = (pid: number): boolean => attempt(() => fs.statSync(`/proc/${pid}`).uid) === process.geteuid?.()
+
 /** The environment of a process; undefined if it cannot be read. */
 const environ = (pid: number): Effect.Effect<string | undefined> =>
   Effect.tryPromise(async () => {
-    if (fs.statSync(`/proc/${pid}`).uid !== process.geteuid?.()) return undefined
+    if (!isOwn(pid)) return undefined
     return fs.promises.readFile(`/proc/${pid}/environ`, "utf8")
   }).pipe(
     // finalizers search, too, and cannot be interrupted by default, so the timeout would have no effect
@@ -286,6 +295,24 @@ export const environment = Effect.fnUntraced(function* (pid: number): Effect.fn.
   return []
 })
 
+/** A program that the daemon's user runs in a terminal. */
+export interface Program extends Process {
+  readonly argv: ReadonlyArray<string>
+  /** The working directory. */
+  readonly cwd: string
+}
+
+/** Lists the programs that the daemon's user runs in terminals. */
+const programs: Effect.Effect<ReadonlyArray<Program>> = Effect.map(stats, (table) =>
+  table.flatMap((process) => {
+    if (process.terminal === 0) return []
+    if (!isOwn(process.pid)) return []
+    const cwd = attempt(() => fs.readlinkSync(`/proc/${process.pid}/cwd`))
+    const argv = commandLine(process.pid).split("\0").slice(0, -1)
+    return cwd === undefined || argv.length === 0 ? [] : [{ ...process, argv, cwd }]
+  })
+)
+
 /** Lists the processes whose working directory is this folder (a real path) or one of its subfolders. */
 export const workingIn = (folder: string): Effect.Effect<ReadonlyArray<Process>> =>
   Effect.map(snapshot, (table) =>
@@ -305,11 +332,12 @@ export interface Lookup {
   readonly isAlive: (id: ProcessId) => boolean
   readonly isAvailable: () => boolean
   readonly snapshot: Effect.Effect<ReadonlyArray<Process>>
+  readonly programs: Effect.Effect<ReadonlyArray<Program>>
 }
 
 /** How processes are looked up; by default in this machine's /proc. */
 export const Lookup = Context.Reference<Lookup>("agentd/backends/process/Lookup", {
-  defaultValue: () => ({ identify, isAlive, isAvailable, snapshot })
+  defaultValue: () => ({ identify, isAlive, isAvailable, snapshot, programs })
 })
 
 /** Lists the processes that work in a folder, by default on this machine; undefined if the system cannot tell. */

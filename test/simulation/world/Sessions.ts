@@ -166,7 +166,8 @@ export class Sessions {
     identify: (pid) => ({ pid, start: this.startOf(pid) }),
     isAlive: ({ pid, start }) => start !== 0 && this.startOf(pid) === start,
     isAvailable: () => true,
-    snapshot: Effect.sync(() => [...this.table.values()])
+    snapshot: Effect.sync(() => [...this.table.values()]),
+    programs: Effect.succeed([])
   }
 
   startOf(pid: number): number {

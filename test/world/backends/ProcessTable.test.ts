@@ -14,6 +14,7 @@ describe("ProcessTable", () => {
       parent: 7,
       group: 42,
       session: 43,
+      terminal: 0,
       ended: false,
       kernel: false
     })
