@@ -188,7 +188,7 @@ class LivePlates {
     }
   )
 
-  /** Parses one of the five events of `POST /events`. Its tool input is redacted and shortened for display. */
+  /** Parses an event of `POST /events`. Its tool input is redacted and shortened for display. */
   private readonly posted = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {
     const posted = yield* this.read("event", PostedEvent.parse(body, yield* Clock.currentTimeMillis), body)
     const { event, input } = posted

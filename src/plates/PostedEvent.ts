@@ -32,6 +32,19 @@ const events: { readonly [type: string]: (body: JsonReader, base: Base) => Plate
   prompt_submit: (_, base) => ({ _tag: "PromptSubmit", ...base }),
   tool_start: (body, base) => ({ _tag: "ToolStart", ...base, tool: body.text("tool_name") }),
   tool_call: (_, base) => ({ _tag: "ToolCall", ...base }),
+  // these two add a question and remove it, as a hook and an answer do
+  permission_request: (body, { at, sessionId }) => ({
+    _tag: "HookPermissionRequest",
+    at,
+    sessionId,
+    tool: body.text("tool_name")
+  }),
+  permission_answered: (body, { at }) => ({
+    _tag: "PromptAnswered",
+    at,
+    tool: body.text("tool_name"),
+    behavior: body.json["decision"] === "deny" ? "deny" : "allow"
+  }),
   stop: (body, base) => {
     const error = body.json["error"] ?? ""
     if (typeof error !== "string")

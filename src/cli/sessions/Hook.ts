@@ -29,6 +29,8 @@ const events: { readonly [hook: string]: (hook: Hook, branch: string | undefined
   "prompt-submit": () => ({ event_type: "prompt_submit" }),
   "pre-tool-use": ({ tool_input, tool_name }) => ({ event_type: "tool_start", tool_name, tool_input }),
   "post-tool-use": ({ tool_name }) => ({ event_type: "tool_call", tool_name }),
+  "permission-request": ({ tool_name }) => ({ event_type: "permission_request", tool_name }),
+  "permission-answered": ({ decision, tool_name }) => ({ event_type: "permission_answered", tool_name, decision }),
   stop: ({ error }) => ({ event_type: "stop", error })
 }
 

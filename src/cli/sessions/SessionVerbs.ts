@@ -127,7 +127,10 @@ export const hooks = Command.make("hooks").pipe(
 export const hook = Command.make(
   "hook",
   {
-    event: maybeWord("event", "Name of the event: session-start, prompt-submit, pre-tool-use, post-tool-use or stop")
+    event: maybeWord(
+      "event",
+      "Name of the event: session-start, prompt-submit, pre-tool-use, post-tool-use, permission-request, permission-answered or stop"
+    )
   },
   verb(() => import("./Hook.ts"))
 ).pipe(

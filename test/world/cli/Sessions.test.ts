@@ -139,6 +139,8 @@ describe("agentd hook", () => {
     ["prompt-submit", { event_type: "prompt_submit" }],
     ["pre-tool-use", { event_type: "tool_start", tool_name: "Bash", tool_input: { a: 1 } }],
     ["post-tool-use", { event_type: "tool_call", tool_name: "Bash" }],
+    ["permission-request", { event_type: "permission_request", tool_name: "Bash" }],
+    ["permission-answered", { event_type: "permission_answered", tool_name: "Bash" }],
     ["stop", { event_type: "stop", error: "boom" }]
   ] as const)("%s becomes its event", ([hook, event]) =>
     Effect.gen(function* () {

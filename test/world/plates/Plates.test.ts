@@ -441,6 +441,10 @@ describe("the five events of /events", () => {
           [post("tool_call", { tool_name: "Other" }), "Running"],
           [post("tool_start", { tool_name: "ExitPlanMode" }), "AwaitingApproval"],
           [post("tool_start", { tool_name: "Bash" }), "Running"],
+          [post("permission_request", { tool_name: "Bash" }), "AwaitingApproval"],
+          [post("permission_answered", { tool_name: "Bash", decision: "allow" }), "Running"],
+          [post("permission_request", { tool_name: "Bash" }), "AwaitingApproval"],
+          [post("tool_call", { tool_name: "Bash" }), "Running"],
           [post("stop", { error: null }), "Idle"],
           [post("prompt_submit", { timestamp: T0 }), "Running"],
           [post("stop", { error: "it broke", timestamp: T0 + 5 }), "Error"],
@@ -452,7 +456,7 @@ describe("the five events of /events", () => {
           assert.strictEqual((yield* board.settled("s1")).status, status, JSON.stringify(event))
         }
         const row = yield* board.plates.find("s1")
-        assert.deepStrictEqual([row.branch, row.lastTool, row.toolCalls], ["main", "Bash", 1])
+        assert.deepStrictEqual([row.branch, row.lastTool, row.toolCalls], ["main", "Bash", 2])
       })
     )
   )
@@ -507,6 +511,7 @@ describe("what is no event", () => {
           [board.hook("Start", "s1"), "hook_event_name"],
           [board.hook("constructor", "s1"), "hook_event_name"],
           [board.hook("PreToolUse", "s1", { tool_use_id: "c1" }), "tool_name"],
+          [board.plates.event({ event_type: "permission_request", session_id: "s1", cwd: "/" }), "tool_name"],
           [board.plates.event({ event_type: "begin", session_id: "s1", cwd: "/" }), "event_type"],
           [board.plates.event({ event_type: "stop", session_id: "s1" }), "cwd"],
           [board.plates.event({ event_type: "stop", session_id: "s1", cwd: "/", timestamp: "noon" }), "timestamp"]
