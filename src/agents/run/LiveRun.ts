@@ -43,6 +43,8 @@ export interface Origin {
   readonly stood: { readonly before: Folders; readonly after: Folders }
   /** The run's request for approval of the call; undefined if there was none. */
   readonly asked?: Asked
+  /** Whether an earlier daemon has stored the call, and so may have decided it. */
+  readonly isStored: boolean
 }
 
 type Asked = Extract<RunEvent, { _tag: "ApprovalRequested" }>
@@ -290,7 +292,7 @@ export class LiveRun {
   }
 
   /** Records a call of the run, and returns agentd's id for the call. */
-  called(run: Run, call: Called, folder: string): string {
+  called(run: Run, call: Called, folder: string, isStored = false): string {
     const { arguments: input, callId: id, readOnly, tool, voice = false } = call
     const callId = `${run.runId.slice(-8)}-${++this.count}`
     this.made += 1
@@ -298,7 +300,7 @@ export class LiveRun {
     const before = this.folders
     this.folders = movedBy(call, folder, before)
     const stood = { before, after: this.folders }
-    this.origins.set(callId, { run, id, readOnly, voice, tool, input, folder, stood })
+    this.origins.set(callId, { run, id, readOnly, voice, tool, input, folder, stood, isStored })
     if (!this.named.has(id)) this.named.set(id, callId)
     return callId
   }
@@ -321,7 +323,7 @@ export class LiveRun {
     const origin = this.origins.get(callId)
     if (origin === undefined) return name
     if (!keep) this.origins.delete(callId)
-    this.origins.set(name, origin)
+    this.origins.set(name, { ...origin, isStored: origin.isStored && !keep })
     if (this.named.get(origin.id) === callId) this.named.set(origin.id, name)
     return name
   }

@@ -35,7 +35,7 @@ export const recall = (
     case "ToolCall":
       if (live.turnId === undefined) return
       live.pause()
-      return void live.called(run, event, spec.cwd)
+      return void live.called(run, event, spec.cwd, true)
     case "ApprovalRequested": {
       const callId = live.callOf(run, event.callId) ?? ""
       const isLate = get(tools().open, lateName(callId)) !== undefined
@@ -63,13 +63,15 @@ export const recall = (
 }
 
 /**
- * Sends the decisions on all decided calls to the run again. The run ignores an answer that it already has, and
+ * Sends the decisions of an earlier daemon to the run again. The run ignores an answer that it already has, and
  * receives an answer that the earlier daemon could not send. Calls that wait for the user get no answer.
  */
 export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<void> =>
   Effect.forEach(
     live.calls,
-    ([callId, { id, run }]) => {
+    ([callId, { id, isStored, run }]) => {
+      // the decision on a new call, and on one that has just asked under a new name, is still to come
+      if (!isStored || live.origin(lateName(callId)) !== undefined) return Effect.void
       const call = get(tools.open, callId)
       if (call === undefined) return run.answer(id, { behavior: "deny", message: "it was decided before" })
       // a call that did not ask for approval was recorded as running, but nobody approved it

@@ -121,6 +121,35 @@ describe("a run that is taken up", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("does not deny a call that no daemon had stored, as if it had been decided before", () =>
+    Effect.gen(function* () {
+      const first = Puppet.make({ holds: true })
+      const world = yield* make([], {}, { puppet: first })
+      yield* world.tree.send("one", "queue", caller)
+      const run = yield* first.run()
+      yield* world.kind("turn.started")
+      yield* world.lose
+
+      const second = Puppet.make({ holds: true, up: false })
+      world.puppet = second
+      yield* world.open
+      const left = yield* second.run()
+      const { turnId } = run.spec
+      const call = { _tag: "ToolCall", callId: "x", tool: "look", arguments: {}, readOnly: true, ...out(10) } as const
+      const asked = { _tag: "ApprovalRequested", callId: "x", reason: "", ...out(10, 2) } as const
+      yield* left.say({ _tag: "Given", input: turnId }, { _tag: "Started", ...out(5) }, call, asked, {
+        _tag: "Resumed",
+        given: turnId
+      })
+      yield* world.kind("tool.started")
+      yield* Effect.sleep("50 millis")
+      assert.deepStrictEqual(
+        left.answers.map(([, { behavior }]) => behavior).filter((behavior) => behavior !== "allow"),
+        []
+      )
+    }).pipe(Effect.scoped)
+  )
+
   it.live("tells of a call's result, though the call's time was over before anybody heard of that", () =>
     Effect.gen(function* () {
       const first = Puppet.make({ holds: true })
