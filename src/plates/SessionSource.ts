@@ -53,6 +53,8 @@ export interface SessionSource extends Source {
   }
   /** True if the file is a plugin of agentd, and not settings to which hooks are added. */
   readonly plugin?: true
+  /** True if the file can have comments. */
+  readonly comments?: true
   /** Number of the file's time units in a second. */
   readonly timeUnit: 1 | 1000
   /** Fields of the file without which the CLI runs no hooks. */

@@ -8,8 +8,9 @@
  * agentd's hooks are rejected and not changed.
  */
 import { Result } from "effect"
-import { applyEdits, type JSONPath, modify } from "jsonc-parser"
+import { applyEdits, type JSONPath, modify, parse, type ParseError } from "jsonc-parser"
 import { isDeepStrictEqual } from "node:util"
+import { attempt } from "../../config/Attempt.ts"
 import { quoted } from "../../config/ShellWord.ts"
 import * as HookCommand from "../../api/http/HookCommand.ts"
 import type { SessionSource } from "../../plates/SessionSource.ts"
@@ -307,6 +308,8 @@ export const obstacles = (settings: JsonObject, port: number | undefined): Reado
 export interface Document {
   readonly settings: JsonObject
   readonly style: { readonly indent: string; readonly newline: string; readonly bom: boolean; readonly end: string }
+  /** Whether the text has comments, which some CLIs accept. */
+  readonly isCommented: boolean
 }
 
 /** Keeps the source text of numbers that JavaScript would round. */
@@ -315,33 +318,42 @@ const revive = (_key: string, value: unknown, context: { readonly source?: strin
     ? Source.rawJSON(context.source)
     : value
 
-export const NEW: Document = { settings: {}, style: { indent: "  ", newline: "\n", bom: false, end: "\n" } }
+export const NEW: Document = {
+  settings: {},
+  style: { indent: "  ", newline: "\n", bom: false, end: "\n" },
+  isCommented: false
+}
+
+/** Parses JSON with comments; undefined if it has errors. */
+const parseCommented = (text: string): Json | undefined => {
+  const errors: Array<ParseError> = []
+  const settings = parse(text, errors) as Json
+  return errors.length === 0 ? settings : undefined
+}
 
 /** Parses a settings file; undefined if its text is not a JSON object. */
 export const read = (text: string): Document | undefined => {
   const bom = text.startsWith("\uFEFF")
   const body = bom ? text.slice(1) : text
   if (body.trim() === "") return NEW
-  try {
-    const settings = Source.parse(body, revive)
-    if (!isObject(settings)) return undefined
-    // the first indented line determines the indentation; a file with a single line stays on one line
-    const indent = /\n([ \t]+)\S/.exec(body)?.[1]
-    return {
-      settings,
-      style: {
-        indent: indent ?? (Object.keys(settings).length > 0 ? "" : "  "),
-        newline: body.includes("\r\n") ? "\r\n" : "\n",
-        bom,
-        end: /(?<!\s)\s*$/.exec(body)?.[0] ?? ""
-      }
-    }
-  } catch {
-    return undefined
+  const plain = attempt(() => Source.parse(body, revive))
+  const settings = plain ?? parseCommented(body)
+  if (!isObject(settings)) return undefined
+  // the first indented line determines the indentation; a file with a single line stays on one line
+  const indent = /\n([ \t]+)\S/.exec(body)?.[1]
+  return {
+    settings,
+    style: {
+      indent: indent ?? (Object.keys(settings).length > 0 ? "" : "  "),
+      newline: body.includes("\r\n") ? "\r\n" : "\n",
+      bom,
+      end: /(?<!\s)\s*$/.exec(body)?.[0] ?? ""
+    },
+    isCommented: plain === undefined
   }
 }
 
-export const write = ({ settings, style }: Document): string =>
+export const write = ({ settings, style }: Pick<Document, "settings" | "style">): string =>
   (style.bom ? "\uFEFF" : "") + JSON.stringify(settings, null, style.indent).replaceAll("\n", style.newline) + style.end
 
 /** The paths at which two settings have different hooks, each with the new value; undefined: the path is removed. */
@@ -376,12 +388,13 @@ const change = (text: string, path: JSONPath, value: Json | undefined, { indent,
 /**
  * The text of a settings file with new settings. A file that a program has formatted is written again as a whole. In a
  * file that a user has formatted, only the changed lists are edited. If the edited text does not result in the new
- * settings, the whole file is written again.
+ * settings, the whole file is written again. Undefined if that would remove comments.
  */
-export const rewrite = (text: string, document: Document, settings: JsonObject): string => {
+export const rewrite = (text: string, document: Document, settings: JsonObject): string | undefined => {
   const { bom } = document.style
-  const whole = write({ settings, style: document.style })
-  if (write(document) === text || Object.keys(document.settings).length === 0) return whole
+  const whole = document.isCommented ? undefined : write({ settings, style: document.style })
+  const isEmpty = Object.keys(document.settings).length === 0
+  if (whole !== undefined && (write(document) === text || isEmpty)) return whole
   let edited = bom ? text.slice(1) : text
   for (const [path, value] of changes(document.settings, settings)) edited = change(edited, path, value, document.style)
   return isDeepStrictEqual(read(edited)?.settings, settings) ? (bom ? "\uFEFF" : "") + edited : whole

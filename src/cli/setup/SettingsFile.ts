@@ -62,17 +62,31 @@ export const readText = Effect.fnUntraced(function* (path: string) {
   return { path: real, text, mode }
 })
 
+const refused = (path: string) =>
+  new SettingsRefused({
+    message: `${path} is not a JSON object, so it was not changed.`,
+    remedy: "Fix the file (without comments and trailing commas), then run the command again."
+  })
+
 export const read = Effect.fnUntraced(function* (path: string) {
   const found = yield* readText(path)
   const document = found.text === undefined ? HookSettings.NEW : HookSettings.read(found.text)
-  if (document === undefined) {
-    return yield* new SettingsRefused({
-      message: `${path} is not a JSON object, so it was not changed.`,
-      remedy: "Fix the file (without comments and trailing commas), then run the command again."
-    })
-  }
+  if (document === undefined) return yield* refused(path)
   return { ...found, document } satisfies Found
 })
+
+/** The text of the file with new settings, in which the user's comments stay. */
+const rewritten = ({ document, path, text = "" }: Found, settings: HookSettings.Document["settings"]) => {
+  const next = HookSettings.rewrite(text, document, settings)
+  return next === undefined
+    ? Effect.fail(
+        new SettingsRefused({
+          message: `${path} has comments that would be lost, so it was not changed.`,
+          remedy: "Remove the comments from the file, then run the command again."
+        })
+      )
+    : Effect.succeed(next)
+}
 
 export const replace = Effect.fnUntraced(function* (found: Pick<Found, "path" | "text">, text: string, mode: number) {
   const fs = yield* FileSystem.FileSystem
@@ -118,6 +132,7 @@ export const install = Effect.fnUntraced(function* <E, R>(
   return yield* change(path, read(path), (found) =>
     Effect.gen(function* () {
       const { mode, text } = found
+      if (found.document.isCommented && !("source" in plan && plan.source?.comments)) return yield* refused(path)
       const { settings } = found.document
       const result = HookSettings.add(settings, plan)
       if (Result.isFailure(result)) {
@@ -128,7 +143,7 @@ export const install = Effect.fnUntraced(function* <E, R>(
         })
       }
       const backup = `${found.path}${BACKUP}`
-      const next = HookSettings.rewrite(text ?? "", found.document, result.success)
+      const next = yield* rewritten(found, result.success)
       // only the hooks: other lines can contain a key of the user's
       const [before, after] = [settings, result.success].map(({ hooks = {} }) => JSON.stringify(hooks, null, 2))
       if (next !== text) yield* agrees(diffOf(before!, after!).filter((line) => /^[-+]/.test(line)))
@@ -153,14 +168,18 @@ export const uninstall = Effect.fnUntraced(function* (path: string) {
       const kept = before === undefined ? null : backup
       if (found.text === undefined || HookSettings.find(settings).events.length === 0) return { changed: false, kept }
       const left = HookSettings.remove(settings)
-      if (before !== undefined && isDeepStrictEqual(HookSettings.read(before)?.settings, left)) {
+      const next = yield* rewritten(found, left)
+      const isSame = found.document.isCommented
+        ? next === before
+        : before !== undefined && isDeepStrictEqual(HookSettings.read(before)?.settings, left)
+      if (before !== undefined && isSame) {
         yield* replace(found, before, (yield* fs.stat(backup)).mode & 0o777)
         yield* fs.remove(backup)
         return { changed: true, kept: null }
       }
       // if there is no backup, the file did not exist before the installation, so remove it if it contains nothing else
       if (before === undefined && Object.keys(left).length === 0) yield* fs.remove(found.path)
-      else yield* replace(found, HookSettings.rewrite(found.text, found.document, left), found.mode)
+      else yield* replace(found, next, found.mode)
       return { changed: true, kept }
     }).pipe(Effect.catchTag("PlatformError", (error) => Effect.fail(io(path)(error))))
   )

@@ -8,6 +8,7 @@ export const Gemini: SessionSource = {
   name: "Gemini CLI",
   version: "0.61.0",
   file: { folder: ".gemini", name: "settings.json" },
+  comments: true,
   timeUnit: 1000,
   hooks: {
     SessionStart: as("SessionStart"),

@@ -8,6 +8,7 @@ export const Qwen: SessionSource = {
   name: "Qwen Code",
   version: "0.24.4",
   file: { folder: ".qwen", name: "settings.json" },
+  comments: true,
   timeUnit: 1,
   hooks: {
     SessionStart: as("SessionStart"),

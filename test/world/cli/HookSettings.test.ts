@@ -194,11 +194,13 @@ describe("a settings file's text", () => {
     '{\n  "permissions": { "allow": ["Bash(ls)", "Read"] },\n\n  "model": "opus"\n}\n',
     '\uFEFF{\r\n\t"env": {},\r\n\t"list": [ 1.0, 12345678901234567890 ]\r\n}\r\n',
     '{\n  "hooks": {\n    "Custom": [ { "hooks": [] } ]\n  },\n  "env": {"A": "1"}\n}\n',
-    '{\n  "__proto__": { "a": [1, 2] }\n}'
+    '{\n  "__proto__": { "a": [1, 2] }\n}',
+    '{\n  // mine\n  "permissions": { "allow": ["Bash(ls)"] }, /* here, too */\n  "model": "opus" // the last\n}\n',
+    '// above\r\n{\r\n\t// c\r\n\t"list": [ 1, 2 ]\r\n}\r\n'
   ])("%j, which a person wrote, keeps its lines and blanks beside our hooks, and has them alone afterwards", (text) => {
     const before = HookSettings.read(text)!
     const settings = added(before.settings)
-    const between = HookSettings.rewrite(text, before, settings)
+    const between = HookSettings.rewrite(text, before, settings)!
     for (const line of text.split(/\r?\n/).filter((line) => line.includes("["))) {
       assert.include(between, line.replace(/,$/, ""))
     }
@@ -215,12 +217,12 @@ describe("a settings file's text", () => {
     for (const text of [JSON.stringify(settings), JSON.stringify(settings, null, 2).replaceAll(/\[\n\s+/g, "[ ")]) {
       const read = HookSettings.read(text)
       if (read === undefined) continue
-      const written = HookSettings.rewrite(text, read, result.success)
+      const written = HookSettings.rewrite(text, read, result.success)!
       assert.deepStrictEqual(HookSettings.read(written)?.settings, result.success)
     }
   })
 
-  it.each(["{", "[]", "null", '{"a": 1,}', '// c\n{"a":1}', "{} {}"])("%j is no settings file", (text) => {
+  it.each(["{", "[]", "null", '{"a": 1,}', "// c", '{"a": 1 /*', "{} {}"])("%j is no settings file", (text) => {
     assert.isUndefined(HookSettings.read(text))
   })
 })
