@@ -62,7 +62,7 @@ const notStarted = (name: string, error: NodeJS.ErrnoException): NotStarted =>
   error.code === "ENOENT"
     ? new NotStarted({
         message: `There is no program ${name}.`,
-        remedy: "Give its path, or make sure that it is on PATH.",
+        remedy: "Give its path, or make sure that it is on PATH. To give an agent work: agentd send AGENT TEXT",
         exitCode: NOT_FOUND
       })
     : new NotStarted({

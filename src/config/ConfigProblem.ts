@@ -174,6 +174,23 @@ const about = (shape: Shape | undefined): string => {
   return `${shape?.description ?? ""}${fallback}`.trim()
 }
 
+/** Fields of agentd, by the names that they have elsewhere. */
+const WORDS: { readonly [key: string]: string } = {
+  cmd: "shell",
+  command: "shell",
+  daily: "perDay",
+  dollars: "usd",
+  members: "agents",
+  monthly: "perMonth",
+  participants: "agents",
+  schedule: "schedules",
+  script: "shell",
+  system: "instructions",
+  systemPrompt: "instructions",
+  task: "prompt",
+  timeout: "runTimeout"
+}
+
 const unexpected = (path: Path, root: Root): Found => {
   const above = path.slice(0, -1)
   const shape = shapeAt(root, above)
@@ -181,7 +198,13 @@ const unexpected = (path: Path, root: Root): Found => {
   if (known.length === 0)
     return { path, key: true, message: "is not a name that is allowed here", remedy: about(shape) }
   const key = String(path.at(-1))
-  const meant = didYouMean(key, known)
+  const home = belongs(key, path, root)
+  // a field that belongs one level deeper is no misspelling of one here
+  const isDeeper = path.length > 1 && home.includes(`${String(path[0])}.NAME.`)
+  const word = WORDS[key]
+  const meant = isDeeper
+    ? undefined
+    : (didYouMean(key, known) ?? (word !== undefined && known.includes(word) ? word : undefined))
   const takers = (shape?.anyOf ?? [])
     .filter((one) => Object.hasOwn(one.properties ?? {}, key))
     .flatMap((one) => one.properties?.["type"]?.enum ?? [])
@@ -190,7 +213,7 @@ const unexpected = (path: Path, root: Root): Found => {
   const type = literal(inside(valueAt(root, above), "type") ?? null)
   const remedy = [
     ...(takers.length === 0 ? [] : [`${takers.join(", ")} ${takers.length === 1 ? "takes" : "take"} it.`]),
-    ...(meant === undefined ? [belongs(key, path, root)].filter((one) => one !== "") : [`Did you mean "${meant}"?`]),
+    ...(meant === undefined ? [home].filter((one) => one !== "") : [`Did you mean "${meant}"?`]),
     `Known here: ${known.join(", ")}.`
   ].join(" ")
   const message = takers.length === 0 ? "is not a field that agentd knows" : `is not a field of the type ${type}`
@@ -219,7 +242,7 @@ const wrong = (path: Path, root: Root): Found => {
     path,
     key: false,
     message: `must be ${expectation(shape)}, but is ${is}`,
-    remedy: `${meant === undefined ? example(shape, value) : `Did you mean "${meant}"? `}${about(shape)}`.trim()
+    remedy: `${meant === undefined ? example(path, shape, value) : `Did you mean "${meant}"? `}${about(shape)}`.trim()
   }
 }
 
@@ -232,12 +255,42 @@ const takes = ({ anyOf = [], enum: options, type }: Shape, value: unknown): bool
         : type === typeof value && type === "boolean")
     : options.includes(value)
 
-/** An example of an object with the value in one of its fields; "" if the shape is no object with such a field. */
-const example = (shape: Shape | undefined, value: unknown): string => {
+const AGENT = { backend: { type: "claude" } }
+const SEND = { agent: "builder", text: "Update the changelog" }
+
+/** Examples of objects, by the path; `*` is any name. */
+const EXAMPLES: { readonly [path: string]: object } = {
+  "": { agents: { builder: AGENT } },
+  agents: { builder: AGENT },
+  "agents.*": AGENT,
+  "agents.*.backend": AGENT.backend,
+  "agents.*.backend.env": { NAME: "value" },
+  channels: { review: { agents: ["builder", "reviewer"] } },
+  "channels.*": { agents: ["builder", "reviewer"] },
+  http: { port: 8080 },
+  notify: { channels: { phone: { type: "ntfy", topic: "my-agents" } } },
+  "notify.channels": { phone: { type: "ntfy", topic: "my-agents" } },
+  "notify.channels.*": { type: "ntfy", topic: "my-agents" },
+  schedules: { nightly: { cron: "30 2 * * *", send: SEND } },
+  "schedules.*": { cron: "30 2 * * *", send: SEND },
+  "schedules.*.send": SEND
+}
+
+/**
+ * An example for a value of the wrong kind: a list with the value, an object with it in one of its fields, or one of
+ * the table; "" if there is none.
+ */
+const example = (path: Path, shape: Shape | undefined, value: unknown): string => {
+  if (shape?.type === "array" && typeof value !== "object") return `For example: ${literal([value])}. `
+  const text = path.map(String).join(".")
+  const known = Object.keys(EXAMPLES).find((one) =>
+    new RegExp(`^${one.replaceAll(".", "[.]").replace("*", "[^.]+")}$`).test(text)
+  )
   const fields = Object.entries(shape?.properties ?? {}).filter(([, one]) => takes(one, value))
   // for a number, sums of money come before counts
   const field = (fields.find(([, { type }]) => type === "number") ?? fields[0])?.[0]
-  return field === undefined ? "" : `For example: ${literal({ [field]: value })}. `
+  const found = field === undefined ? EXAMPLES[known ?? "none"] : { [field]: value }
+  return found === undefined ? "" : `For example: ${literal(found)}. `
 }
 
 /** The problems in a schema issue. It is a lazy generator, so that a caller can stop when it has enough problems. */

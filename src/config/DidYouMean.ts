@@ -28,7 +28,7 @@ export const didYouMean = (word: string, known: ReadonlyArray<string>): string |
     // Skip words whose length differs too much, because the difference in length is the minimum number of edits.
     .filter(({ candidate, most }) => Math.abs(lower.length - candidate.length) <= most)
     .map(({ candidate, most }) => ({ candidate, most, away: distance(lower, candidate.toLowerCase()) }))
-    .filter(({ away, most }) => away <= most)
+    .filter(({ away, candidate, most }) => away <= most && away < candidate.length)
     .toSorted((a, b) => a.away - b.away)
   return near[0]?.candidate
 }

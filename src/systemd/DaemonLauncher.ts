@@ -115,6 +115,14 @@ export const fewFiles = (): string | undefined => {
   return limit < FEW ? `Only ${limit} files may be open here: raise that limit (ulimit -n ${FEW}).` : undefined
 }
 
+/** True if the state directory cannot be made: without HOME, it would lie in the folder `/`. */
+const isClosed = (error: unknown): boolean =>
+  error instanceof Error &&
+  "syscall" in error &&
+  error.syscall === "mkdir" &&
+  "code" in error &&
+  error.code === "EACCES"
+
 /**
  * Starts a detached daemon. Uses Node directly, because a ChildProcess of Effect ends with its scope, and the daemon
  * must outlive this process.
@@ -130,7 +138,9 @@ export const detach = ({
       resume(
         new LaunchError({
           message: `The daemon could not be started: ${error instanceof Error ? error.message : String(error)}`,
-          remedy: fewFiles() ?? `Check that ${program} can be run and that ${log} can be written, or try 'agentd up'.`
+          remedy: isClosed(error)
+            ? "Set HOME to a folder that you can write to, or choose another: agentd --state DIR start"
+            : (fewFiles() ?? `Check that ${program} can be run and that ${log} can be written, or try 'agentd up'.`)
         })
       )
     try {

@@ -14,6 +14,9 @@ export const olderDaemon = (socket: string) => ({
   remedy: "Restart it to run the installed version: agentd restart"
 })
 
+/** A state directory that is called like a status, which --state was probably taken for. */
+const STATUS = /\/(done|failed|idle|open|paused|retrying|running|stopped|waiting|working)\/control\.sock$/
+
 /**
  * The connection failed, and nothing was sent. `code`: the error of the connection, such as ENOENT; undefined if a
  * process listens and does not answer. `how`: what happened then.
@@ -37,6 +40,8 @@ export const unanswered = (socket: string, code: string | undefined, how: string
   return {
     reason: "not-running",
     message: `No daemon is running: nobody answers at ${socket}.`,
-    remedy: "Start it: agentd start. If it runs with another state directory, give the same --state DIR."
+    remedy: STATUS.test(socket)
+      ? "--state names a directory. To select rows by status, use --is instead: ps --is failed"
+      : "Start it: agentd start. If it runs with another state directory, give the same --state DIR."
   }
 }

@@ -19,7 +19,7 @@ export const run = Effect.fnUntraced(function* (input: Input<typeof sent.args>) 
   if (refusal !== undefined) return yield* new VerbFailed(refusal)
   const several = isOne(input) ? undefined : (yield* agreed(sent.several!, input)).map(({ called }) => called)
   const read = yield* FilesToSend.read(input.file)
-  const text = yield* textOf(input.text)
+  const text = yield* textOf(input.text, "send AGENT")
   const files = yield* call(paths.socket, (client) => FilesToSend.give(client, read, caller))
   const send = (name: string) =>
     call(paths.socket, (client) => client.Send({ name, text, how: howOf(input), files, caller }))

@@ -28,7 +28,7 @@ const undecided = ({ goal: { behind, detail, goalId, state } }: GoalPage) =>
 
 export const run = Effect.fnUntraced(function* (given: Input) {
   const { caller, json, paths } = yield* Invocation
-  const input = given.text === "-" ? { ...given, text: yield* textOf("-") } : given
+  const input = given.text === "-" ? { ...given, text: yield* textOf("-", "goal") } : given
   const wrong = goal.wrong?.(input, caller)
   if (wrong !== undefined) return yield* new VerbFailed(wrong)
   const { goalId, message } = yield* call(paths.socket, (client) =>

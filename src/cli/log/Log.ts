@@ -5,6 +5,8 @@ import { didYouMean } from "../../config/DidYouMean.ts"
 import type { Caller } from "../../domain/Messages.ts"
 import { DAEMON_STREAM } from "../../core/event-log/Rune.ts"
 import type { LogSelection } from "../../board/DaemonMessages.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
 import { hint, Invocation } from "../parse/Invocation.ts"
 import { lineOf, type LogInput, selectionOf } from "./LogView.ts"
 import { plain } from "../render/Output.ts"
@@ -16,13 +18,15 @@ import { json as jsonOf } from "../render/TerminalDoor.ts"
  */
 const checkKinds = Effect.fnUntraced(function* (client: Client, asked: ReadonlyArray<string>) {
   const kinds = yield* client.Kinds()
-  for (const kind of asked.filter((each) => !kinds.includes(each))) {
+  const unknown = asked.filter((each) => !kinds.includes(each))
+  for (const kind of unknown) {
     const near = didYouMean(kind, kinds)
     const family = kinds.filter((each) => each.startsWith(`${kind.split(".")[0]}.`))
     const meant = near === undefined ? "" : ` Did you mean "${near}"?`
     const some = near !== undefined || family.length === 0 ? "" : ` Similar kinds: ${family.join(", ")}.`
     yield* Console.error(`agentd: there is no kind of rune "${plain(kind)}".${meant}${some}`)
   }
+  return unknown
 })
 
 /** Explains an empty result on standard error: all matching runes are internal, or the stream does not exist. */
@@ -49,12 +53,18 @@ export const run = Effect.fnUntraced(function* (input: LogInput) {
   let printed = 0
   yield* call(paths.socket, (client) =>
     Effect.gen(function* () {
-      if (kinds.length > 0) yield* checkKinds(client, kinds)
+      const unknown = kinds.length > 0 ? yield* checkKinds(client, kinds) : []
       const asked = selectionOf(input, caller, now)
       yield* Stream.runForEach(client.Log(asked), (rune) => {
         printed++
         return Console.log(json ? jsonOf(rune) : lineOf(rune, now, { colour, columns }))
       })
+      if (printed === 0 && kinds.length > 0 && unknown.length === kinds.length)
+        return yield* new VerbFailed({
+          message: "No rune has this kind.",
+          remedy: "List the kinds: agentd docs reference/runes",
+          exitCode: ExitCode.failed
+        })
       if (printed === 0 && asked.tail !== 0) yield* checkNone(client, asked, caller)
     })
   )

@@ -15,11 +15,10 @@ import { behind } from "../render/ProgramConsole.ts"
 import { ExitCode, meanings } from "./ExitCode.ts"
 import { told } from "../render/ErrorText.ts"
 import * as GoalVerbs from "../goals/GoalVerbs.ts"
-import * as VerbAliases from "./VerbAliases.ts"
+import { asFlags } from "./VerbAliases.ts"
+import { usage } from "./UsageError.ts"
 import { AGENTS, ROLES } from "../setup/InitChoices.ts"
-import { didYouMean } from "../../config/DidYouMean.ts"
 import { worldOf } from "../../config/Places.ts"
-import { shellWord } from "../../config/ShellWord.ts"
 import * as Paths from "./Paths.ts"
 import { project } from "../projects/ProjectVerbs.ts"
 import * as Renamed from "./Renamed.ts"
@@ -450,90 +449,11 @@ export const modes = [...lives, ...AgentVerbs.daily].filter(({ name }) => Rename
  */
 const whole = (): Command.Command.Any => agentd
 
-type Wrong = Extract<Parameters<CliOutput.Presenter["present"]>[0], { readonly _tag: "InvalidInvocation" }>
-
-/** The framework's message, without its suggestions, which for a long flag are any short ones. */
-const messageOf = ({ message }: { readonly message: string }): string =>
-  message.split("\n\n  Did you mean")[0]!.replace("a string representing a finite number", "a number")
-
-/** The word that no command has: a subcommand, a flag or an argument; undefined for any other error. */
-const unknownIn = (error: CliError.CliError, { commandPath, helpDoc }: Wrong, args: ReadonlyArray<string>) => {
-  switch (error._tag) {
-    case "UnknownSubcommand":
-      return error.subcommand
-    case "UnrecognizedOption":
-      return error.option
-    case "UnexpectedArgument": {
-      // a verb with a text argument and subcommands has taken an unknown subcommand for the text
-      const rest = args.slice(args.indexOf(commandPath.at(-1) ?? "") + 1)
-      return (helpDoc.subcommands ?? []).length === 0 ? undefined : rest.find((arg) => !arg.startsWith("-"))
-    }
-    default:
-      return undefined
-  }
-}
-
-/** The words that follow the verb and are neither flags nor the wrong word; the value of a wrong flag comes last. */
-const wordsOf = (path: ReadonlyArray<string>, word: string, args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const from = args.indexOf(path.at(-1) ?? "") + 1
-  const at = args.findIndex((arg, n) => n >= from && arg.split("=")[0] === word)
-  const [, given] = /^--[^=]+=(.*)$/.exec(args[at] ?? "") ?? []
-  const isValue = (n: number) => word.startsWith("-") && n === at + 1 && given === undefined
-  const plain = args.flatMap((arg, n) => (n < from || n === at || arg.startsWith("-") || isValue(n) ? [] : [arg]))
-  const value = given ?? (word.startsWith("-") ? args[at + 1] : undefined)
-  return value === undefined || value.startsWith("-") ? plain : [...plain, value]
-}
-
-const knownTo = ({ helpDoc: { flags, globalFlags = [], subcommands = [] } }: Wrong) => ({
-  flags: [...flags, ...globalFlags].map(({ name }) => `--${name.replace(/^--/, "")}`),
-  subcommands: subcommands.flatMap(({ commands }) => commands.map(({ name }) => name))
-})
-
-/** The corrected command line for a misspelled subcommand, or the long flag that was probably meant. */
-const near = (word: string, wrong: Wrong, words: ReadonlyArray<string>) => {
-  const isFlag = word.startsWith("--")
-  const { flags, subcommands } = knownTo(wrong)
-  const meant = word.length < 4 ? undefined : didYouMean(word, isFlag ? flags : subcommands)
-  if (meant === undefined) return undefined
-  const path = wrong.commandPath.join(" ")
-  const line = [path, meant, ...words.map(shellWord)].join(" ")
-  return `Did you mean "${meant}"? ${isFlag ? `See ${path} --help` : `Use: ${line}`}`
-}
-
-/** The command that was probably meant; undefined if none is known. */
-const meantBy = (error: CliError.CliError, wrong: Wrong, args: ReadonlyArray<string>): string | undefined => {
-  const path = wrong.commandPath.slice(1)
-  const word = unknownIn(error, wrong, args)
-  const words = wordsOf(path, word ?? "", args)
-  const known = knownTo(wrong)
-  const one =
-    word === undefined ? undefined : (VerbAliases.meant(path, word, { ...known, words }) ?? near(word, wrong, words))
-  if (one !== undefined || error._tag !== "UnexpectedArgument") return one
-  return VerbAliases.extra(path, error.arguments, { ...known, words: wordsOf(path, "", args) })
-}
-
-/** Turns a usage error into an error with a remedy: the verb that was probably meant, or else the usage. */
-const usage = (wrong: Wrong, args: ReadonlyArray<string>) => {
-  const { commandPath, helpDoc } = wrong
-  const [first] = wrong.errors
-  // after an unknown verb, every further flag is unknown, too
-  const errors = first?._tag === "UnknownSubcommand" ? [first] : wrong.errors
-  return {
-    tag: first?._tag ?? "InvalidInvocation",
-    code: "invalid" as const,
-    message: errors.map(messageOf).join("\n"),
-    remedy:
-      (first === undefined ? undefined : meantBy(first, wrong, args)) ??
-      `Usage: ${helpDoc.usage}. More: ${commandPath.join(" ")} --help`,
-    exitCode: ExitCode.usage
-  }
-}
-
 /** Prints a usage error as two lines or as JSON, without the whole help. */
 const presenter = (args: ReadonlyArray<string>): CliOutput.Presenter => ({
   present: (event) =>
     event._tag === "InvalidInvocation"
-      ? Console.error(told(usage(event, args), args.includes("--json")))
+      ? Console.error(told(usage(event, args, agentd), args.includes("--json")))
       : CliOutput.defaultPresenter.present(event)
 })
 
@@ -570,7 +490,7 @@ const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
 
 /** Runs the CLI on this machine, or with the daemon of a host. */
 const runHere = (given: ReadonlyArray<string>) => {
-  const { args: present, note } = Renamed.present(VerbAliases.asFlags(given))
+  const { args: present, note } = Renamed.present(asFlags(given))
   const args = withProgram(Renamed.asOneWord(present))
   const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args
   return (note === undefined || options.includes("--json") ? Effect.void : Console.error(note)).pipe(

@@ -15,6 +15,7 @@ import { doesOutside, isOne, linesOf } from "./DeclaredVerb.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, printLines } from "./Invocation.ts"
 import { worldOf } from "../../config/Places.ts"
+import { shellWord } from "../../config/ShellWord.ts"
 import { FORM, parse } from "../render/MomentText.ts"
 import { isMode } from "./Renamed.ts"
 import { textOf } from "./StandardInput.ts"
@@ -135,16 +136,22 @@ const ofAll = Effect.fnUntraced(function* (ask: Ask<unknown>, hosts: ReadonlyMap
   return value
 })
 
+/** The beginning of the verb's command line: its words, and the name of what it acts on. */
+const lineOf = ({ args, path }: DeclaredVerb, given: { readonly [field: string]: unknown }): string => {
+  const names = Object.entries(args).filter(([, { kind }]) => kind === "word")
+  return [...path, ...names.map(([field]) => shellWord(String(given[field])))].join(" ")
+}
+
 const carriedOut = (verb: DeclaredVerb) =>
   Effect.fnUntraced(function* (given: { readonly [field: string]: unknown }) {
     const { caller, colour, columns, json, paths } = yield* Invocation
     const input: { [field: string]: unknown } = { ...given, ...(verb.meant?.(given as never) as object | undefined) }
     for (const [field, { kind }] of Object.entries(verb.args)) {
-      if (kind === "maybeText" && given[field] === "-") input[field] = yield* textOf("-")
+      if (kind === "maybeText" && given[field] === "-") input[field] = yield* textOf("-", verb.path.join(" "))
     }
     yield* refusing(verb, input)
     for (const [field, { kind }] of Object.entries(verb.args)) {
-      if (kind === "text") input[field] = yield* textOf(given[field] as string | undefined)
+      if (kind === "text") input[field] = yield* textOf(given[field] as string | undefined, lineOf(verb, given))
     }
     if (verb.several !== undefined && (!isOne(input) || doesOutside(verb.several, input, caller) !== undefined)) {
       const { agreed, run } = yield* Effect.promise(() => import("./BatchVerb.ts"))

@@ -5,6 +5,7 @@
  * items. If a name is unknown or ambiguous, the result is an error with suggestions, and no item is selected.
  */
 import { didYouMean } from "../../config/DidYouMean.ts"
+import { CONFIG_NAME } from "../../config/Places.ts"
 import { isOf, unstarted } from "../../config/ProjectName.ts"
 import { bare, exact, isLabelled, isPattern, listed, means, type Named } from "../sessions/RowFilter.ts"
 import type { Kind, Targets } from "./DeclaredVerb.ts"
@@ -52,13 +53,18 @@ const nearest = (all: ReadonlyArray<Named>, name: string): ReadonlyArray<string>
   return found === undefined ? [] : [spelled.get(found)!]
 }
 
-const unknown = (all: ReadonlyArray<Named>, kind: Kind, names: ReadonlyArray<string>): Unclear => {
+const unknown = (
+  all: ReadonlyArray<Named>,
+  kind: Kind,
+  names: ReadonlyArray<string>,
+  config: string | null
+): Unclear => {
   const whole = names.filter((name) => all.some(({ project }) => project === name))
   const near = names.flatMap((name) => (isPattern(name) ? [] : nearest(all, name)))
   const meant =
     whole[0] === undefined
       ? near.length === 0
-        ? ""
+        ? atFolder(all, names[0]!, config)
         : `Did you mean ${quoted(near)}? `
       : `${whole[0]} is a project. For all its items, use the pattern '${whole[0]}/*'. `
   return {
@@ -92,7 +98,7 @@ export const absent = (
     const near = lost.flatMap((name) => nearest(all, name))
     return {
       message: `Nothing in the list is called ${quoted(lost)}.`,
-      remedy: `${near.length === 0 ? "" : `Did you mean ${quoted(near)}? `}List everything: agentd ps --all`
+      remedy: `${near.length === 0 ? atFolder(all, lost[0]!, config) : `Did you mean ${quoted(near)}? `}List everything: agentd ps --all`
     }
   }
   const projects = [...new Set(all.flatMap((one) => (one.project === "" ? [] : [one.project])))].toSorted()
@@ -111,6 +117,15 @@ export const absent = (
     message: `No agent has the label ${quoted(odd)}.`,
     remedy: `${near.length === 0 ? "" : `Did you mean ${quoted(near)}? `}List all labels: agentd ps --by label`
   }
+}
+
+/** A sentence for a path where a name is expected; "" if no project lies there. */
+const atFolder = (all: ReadonlyArray<Named>, path: string, config: string | null): string => {
+  const last = path.split("/").findLast((part) => part !== "" && part !== CONFIG_NAME)
+  const found = all.find(({ conversation, project }) =>
+    /^\.?$/.test(last ?? "") ? config !== null && isOf(config, conversation) : path.includes("/") && project === last
+  )?.project
+  return found === undefined ? "" : `Use the project's name, not a path: ${found}, or '${found}/*' for its agents. `
 }
 
 const named = <A extends Named>(all: ReadonlyArray<A>, kind: Kind, name: string, config: string | null) => {
@@ -142,7 +157,8 @@ export const resolve = <A extends Named>(
     return unknown(
       all,
       kind,
-      lost.map(({ name }) => name)
+      lost.map(({ name }) => name),
+      config
     )
   }
   const several = found.find(({ name, things }) => !isPattern(name) && things.length > 1)

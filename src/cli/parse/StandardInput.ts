@@ -54,15 +54,16 @@ const readInput = Effect.gen(function* () {
   return typeof text === "string" ? text : yield* new VerbFailed({ ...text, exitCode: ExitCode.usage })
 })
 
-export const textOf = Effect.fnUntraced(function* (given: string | undefined) {
+/** Reads a text from the argument, or from standard input. `line`: the command line to which the text is added. */
+export const textOf = Effect.fnUntraced(function* (given: string | undefined, line: string) {
   if (given !== undefined && given !== "-") return given
   const stdio = yield* Stdio.Stdio
-  if (given === undefined && (yield* stdio.stdinIsTerminal)) {
-    return yield* new VerbFailed({
-      message: "There is nothing to send.",
-      remedy: 'Pass the text: agentd send AGENT "…". Or pipe it to the command, or pass - and type the text.',
-      exitCode: ExitCode.usage
-    })
-  }
-  return yield* readInput
+  const isTyped = given === undefined && (yield* stdio.stdinIsTerminal)
+  const text = isTyped ? "" : yield* readInput
+  if (text.trim() !== "") return text
+  return yield* new VerbFailed({
+    message: "There is nothing to send.",
+    remedy: `Pass the text: agentd ${line} "TEXT". Or pipe it to the command, or pass - and type the text.`,
+    exitCode: ExitCode.usage
+  })
 })

@@ -1,74 +1,67 @@
 /** VerbAliases: maps words and flags of other programs, such as `kill` and `top`, to commands of agentd. Pure. */
 import { shellWord } from "../../config/ShellWord.ts"
+import { VERBS } from "./HintCommand.ts"
+import { OLD, present } from "./Renamed.ts"
 
 /** The remedy for a user who wants to upgrade: install the new version with npm, then restart the daemon. */
 const NEWER =
   "restart, after you have installed the newer package: npm install -g FILE.tgz (or scripts/install FILE.tgz)"
 
-const MEANT: { readonly [word: string]: string } = {
-  accept: "approve CALL",
-  agents: "ps",
-  allow: "approve CALL",
-  board: "agentd, without a command: it opens the board",
-  commit: "diff AGENT",
-  create: "init",
-  cron: "schedule ls",
-  daemon: "status",
-  dash: "agentd, without a command: it opens the board",
-  dashboard: "agentd, without a command: it opens the board",
-  delete: "stop AGENT; to remove the agent, delete it from agentd.jsonc",
-  down: "stop",
-  describe: "why AGENT",
-  disable: "stop AGENT",
-  enable: "start AGENT",
-  edit: "config diff, after you have changed agentd.jsonc",
-  events: "log -f",
-  exec: "send AGENT TEXT",
-  export: "backup FILE",
-  get: "ps",
-  halt: "stop",
-  import: "restore FILE",
-  inbox: "waiting",
-  info: "status",
-  inspect: "why AGENT",
-  journal: "log --text",
-  kill: "stop AGENT",
-  list: "ps",
-  ls: "ps",
-  merge: "diff AGENT",
-  message: "send AGENT TEXT",
-  monit: "agentd, without a command: it opens the board",
-  monitor: "agentd, without a command: it opens the board",
-  new: "init",
-  notice: "alert ls",
-  notices: "alert ls",
-  notifications: "alert ls",
-  notify: "alert channels, or alert test",
-  page: "open",
-  quit: "stop",
-  reject: "deny CALL",
-  reload: "trust, to put a changed agentd.jsonc into force; agentd reads a changed file automatically",
-  remove: "stop AGENT; to remove the agent, delete it from agentd.jsonc",
-  rm: "stop AGENT; to remove the agent, delete it from agentd.jsonc",
-  rules: "approvals ls",
-  serve: "start",
-  sessions: "ps --plates",
-  setup: "init",
-  shutdown: "stop",
-  show: "why AGENT",
-  stats: "cost",
-  systemctl: "service status",
-  tail: "log --text -f AGENT",
-  task: "goal ls",
-  tasks: "goal ls",
-  top: "agentd, without a command: it opens the board",
-  ui: "agentd, without a command: it opens the board",
-  update: NEWER,
-  upgrade: NEWER,
-  usage: "cost",
-  validate: "config diff",
-  web: "open"
+/** Words of other programs, by what to use in place of them. */
+const BY_REMEDY: { readonly [remedy: string]: string } = {
+  "access ls": "whoami tokens",
+  "agentd, without a command: it opens the board": "board dash dashboard htop monit monitor top tui ui",
+  "alert ls": "notice notices notifications",
+  "alert channels, or alert test": "notify",
+  "approve CALL": "accept allow yes",
+  "approvals ls": "permissions policy rules",
+  "at TIME send AGENT TEXT, with a time such as 9:00 or 'in 20m'": "after in later",
+  "attach AGENT": "chat connect console shell ssh talk",
+  "backup FILE": "dump export save",
+  "channel ls": "room rooms",
+  "channel post CHANNEL TEXT": "post",
+  "config diff": "test validate",
+  "config diff, after you have changed agentd.jsonc": "apply edit",
+  cost: "billing budget spend stats usage",
+  "deny CALL": "no refuse reject",
+  "diff AGENT": "blame branch changes checkout commit fetch merge patch pull push rebase stash worktree",
+  "docs, or --help": "doc guide man manual",
+  "doctor, or verify to check the log": "check diagnose health ping",
+  "erase RUNE, which asks first; or gc --dry-run": "purge",
+  "gc --dry-run": "clean cleanup clear flush prune",
+  "goal ls": "task tasks",
+  "goal TEXT": "plan",
+  "init; further agents are added in agentd.jsonc": "add clone create fork new scale setup",
+  "interrupt AGENT": "abort cancel",
+  "log -f": "events follow",
+  "log --text": "cat journal journalctl output",
+  "log --text -f AGENT": "tail",
+  open: "browse browser page web",
+  ps: "agents get list list-units ls",
+  "ps --plates": "sessions",
+  "restore FILE": "import resurrect",
+  "schedule ls": "cron crontab every",
+  "send AGENT TEXT": "ask command exec inject message msg prompt query say tell write",
+  "service install": "startup unit",
+  "service status": "systemctl systemd",
+  "start AGENT": "enable unmask unpause continue",
+  "start '*/*'": "start-all",
+  status: "info is-active metrics",
+  stop: "down halt quit shutdown",
+  "stop AGENT": "disable drain freeze kill mask suspend terminate",
+  "stop AGENT; to remove the agent, delete it from agentd.jsonc": "delete remove rm",
+  "restart AGENT": "reboot reset try-restart",
+  "trust, to put a changed agentd.jsonc into force; agentd reads a changed file automatically":
+    "daemon-reload reload untrust",
+  "wait AGENT": "wait-for",
+  waiting: "inbox",
+  "why AGENT": "debug describe explain inspect show",
+  [NEWER]: "update upgrade"
 }
+
+const MEANT: { readonly [word: string]: string } = Object.fromEntries(
+  Object.entries(BY_REMEDY).flatMap(([found, words]) => words.split(" ").map((word) => [word, found]))
+)
 
 /** Words and flags of other programs after a verb of agentd: what to use in place of each. */
 export const AFTER: { readonly [words: string]: string } = {
@@ -147,7 +140,30 @@ export const AFTER: { readonly [words: string]: string } = {
   "stop --force": "stop AGENT",
   "stop -f": "stop AGENT",
   "stop --timeout": "stop AGENT",
-  "trust --yes": "Show the change with agentd trust, then pass the hash that it shows: agentd trust HASH"
+  "trust --yes": "Show the change with agentd trust, then pass the hash that it shows: agentd trust HASH",
+  "access grant": "access new NAME",
+  "accounts add":
+    "Log in with the provider's own program, such as claude or codex, or set its key where the daemon is started",
+  "alert ack": "waiting",
+  "alert mute":
+    "Remove the channel under notify.channels in your own config.jsonc. List all channels: agentd alert channels",
+  "alert send": "alert test",
+  "approve -y": "approve --all",
+  "approve --yes": "approve --all",
+  "backup --to": "backup FILE",
+  "channel add": "channel assign CHANNEL AGENT",
+  "channel leave": "channel remove CHANNEL AGENT, to take an agent out; to leave it yourself, press ctrl+c",
+  "cost --project": "cost --by project",
+  "deny --all": "Deny each call by itself. List them: agentd waiting",
+  "hooks list": "hooks status",
+  "gc --all": "gc --days 0",
+  "gc --older-than": "gc --days 14",
+  "goal status": "goal ls",
+  "goal wait": "wait GOAL",
+  "log --project": "log --text PROJECT",
+  "ps --agent": "ps AGENT",
+  "send --wait": 'send AGENT "TEXT" && agentd wait AGENT',
+  "service log": "log --stream daemon"
 }
 
 /** Verbs whose further words can only be one text that was not quoted, or one name too many. */
@@ -240,24 +256,39 @@ const alike = (sets: ReadonlyArray<ReadonlyArray<string>>, word: string, known: 
 
 const rest = (words: ReadonlyArray<string>): string => words.map((one) => ` ${shellWord(one)}`).join("")
 
+/** Other programs, and words for agents, after which people type a verb. */
+const BEFORE = /^(agents?|agentd|compose|containers?|daemon|docker|git|kubectl|pm2|systemctl)$/
+
 /** The remedy for the name of a thing where a verb is expected, such as `goals` or `get projects`. */
 const thing = (word: string, { subcommands, words }: Context): string | undefined => {
   const [next, ...others] = words
-  if (/^(agents?|daemon|agentd)$/.test(word) && next !== undefined)
-    return subcommands.includes(next) && word.startsWith("daemon")
-      ? `Use: agentd ${next}${next === "stop" ? " --daemon" : ""}`
-      : remedy(subcommands.includes(next) ? `${next}${rest(others)}` : own(MEANT, next), others)
+  if (BEFORE.test(word) && next !== undefined) {
+    if (word === "daemon" && next === "stop") return "Use: agentd stop --daemon"
+    const now = present(words).args
+    return subcommands.includes(now[0]!) ? `Use: agentd${rest(now)}` : remedy(own(MEANT, next), others)
+  }
   const group = word.replace(/s$/, "")
   if (GROUPS.includes(group) && group !== word)
     return `Use: agentd ${group}${rest(words.length === 0 ? ["ls"] : words)}`
   const kind = next?.replace(/s$/, "")
   if (kind === undefined || !/^(get|list|ls|describe|delete|create|show|rm|new|add)$/.test(word)) return undefined
-  if (kind === "agent") return remedy(own(MEANT, word), others)
+  if (kind === "agent")
+    return /^(create|new|add)$/.test(word)
+      ? "Add it under agents in agentd.jsonc, then run agentd start. For a new file: agentd init"
+      : remedy(own(MEANT, word), others)
   if (!GROUPS.includes(kind)) return undefined
   const inner = own(AFTER, `${kind} ${word}`)
   return inner === undefined
     ? `Use: agentd ${kind} ${/^(get|list)$/.test(word) ? "ls" : word}${rest(others)}`
     : remedy(inner, others)
+}
+
+/** The remedy for a word that is no verb and like none: often the name of an agent or a project. */
+export const named = (word: string, { subcommands, words: [next, ...others] }: Context): string => {
+  const said = next === undefined ? [] : present([next]).args
+  return subcommands.includes(said[0] ?? "")
+    ? `Names come after the verb. Use: agentd${rest([...said, word, ...others])}`
+    : `Names come after the verb, such as: agentd why ${shellWord(word)}. List all verbs: agentd --help`
 }
 
 const GROUPS: ReadonlyArray<string> = ["alert", "channel", "goal", "project", "schedule"]
@@ -307,11 +338,14 @@ const before = (args: ReadonlyArray<string>): number => {
   return at < 0 ? args.length : at
 }
 
-/** Turns `help VERB` and `version` into the flags `--help` and `--version`. Other command lines are not changed. */
+/** Turns `help VERB` and `version` into the flags `--help` and `--version`; the word after help that is no verb is one. */
 export const asFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const at = before(args)
   const [first, ...rest] = args.slice(at)
   const flags = args.slice(0, at)
-  if (first === "version" && rest.length === 0) return [...flags, "--version"]
-  return first === "help" ? [...flags, ...rest, "--help"] : args
+  if (first === "version") return [...flags, "--version"]
+  if (first !== "help") return args
+  const [verb] = rest
+  const isVerb = verb === undefined || verb.startsWith("-") || [...VERBS, ...OLD].includes(verb)
+  return [...flags, ...rest, ...(isVerb ? ["--help"] : [])]
 }

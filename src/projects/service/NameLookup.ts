@@ -4,6 +4,7 @@
  * Guarantees: In a project's folder, a name without a project always means an agent of that project. If there is none,
  * the error names no other project. Elsewhere, an ambiguous name is rejected, and the error lists the full names.
  */
+import { basename, dirname } from "node:path"
 import { type Caller, CommandRefused, refuse } from "../../domain/Messages.ts"
 import * as ProjectName from "../../config/ProjectName.ts"
 import type { AgentScope } from "../../agents/actors/AgentScope.ts"
@@ -36,6 +37,19 @@ export const successor = (record: ProjectRecord): string =>
 
 const newest = (entries: ReadonlyArray<Entry>): Entry | undefined =>
   entries.toSorted((a, b) => ordinal(b.record) - ordinal(a.record))[0]
+
+/** The project in the folder that a path names: from the caller, `.` is its own; undefined for a name. */
+const atPath = (entries: ReadonlyArray<Entry>, path: string, caller: Caller): Entry | undefined => {
+  if (!/^(?:[~/]|\.\.?(?:\/|$))/.test(path)) return undefined
+  const folder = path.replace(/(?:^|\/)agentd\.jsonc$|\/+$/u, "")
+  return newest(
+    entries.filter((entry) =>
+      folder === "." || folder === ""
+        ? entry.record.config === caller.config
+        : dirname(entry.record.config) === folder || nameOf(entry) === basename(folder)
+    )
+  )
+}
 
 /** The newest conversation of a project's file. */
 export const ofConfig = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
@@ -71,7 +85,7 @@ export const conversation = (
     if (caller.config === null) return refuse("invalid", "Which conversation? There is no agentd.jsonc here.", there)
     return ownOf(entries, caller.config) ?? refuse("not_found", `The project ${caller.config} is not known yet.`, NONE)
   }
-  const exact = entries.find(({ record }) => record.conversation === name)
+  const exact = entries.find(({ record }) => record.conversation === name) ?? atPath(entries, name, caller)
   if (exact !== undefined) return exact
   const all = entries.filter((entry) => nameOf(entry) === name)
   const open = all.filter((entry) => !isClosed(entry))
@@ -110,8 +124,21 @@ const isAgent = (entries: ReadonlyArray<Entry>, name: string): string | undefine
     ? `${name} is an agent. Stop or start it: agentd stop ${name}, agentd start ${name}`
     : undefined
 
+/** Words that stand for more than one agent elsewhere. */
+const WORDS: { readonly [name: string]: string } = {
+  agentd: "For the daemon itself: agentd stop --daemon, or agentd restart",
+  agents: "For all agents of a project, use a pattern: 'PROJECT/*'",
+  all: "For all agents of a project, use a pattern: 'PROJECT/*'",
+  daemon: "For the daemon itself: agentd stop --daemon, or agentd restart",
+  server: "For the daemon itself: agentd stop --daemon, or agentd restart"
+}
+
 const unknown = (name: string, remedy: string) =>
-  new CommandRefused({ code: "not_found", message: `There is no agent "${name}".`, remedy })
+  new CommandRefused({
+    code: "not_found",
+    message: `There is no agent "${name}".`,
+    remedy: Object.hasOwn(WORDS, name) ? `${WORDS[name]}. ${remedy}` : remedy
+  })
 
 const inFolder = (mine: Entry | undefined, config: string, name: string): Found | CommandRefused => {
   if (mine === undefined) return new CommandRefused({ code: "not_found", ...ProjectName.unstarted(config, name) })
@@ -124,10 +151,13 @@ const inFolder = (mine: Entry | undefined, config: string, name: string): Found 
 }
 
 /** A remedy for the name of a project where an agent is expected; undefined if no project has the name. */
-const asProject = (entries: ReadonlyArray<Entry>, name: string): CommandRefused | undefined =>
-  entries.some((entry) => nameOf(entry) === name)
-    ? unknown(name, `${name} is a project. Name one of its agents: ${name}/AGENT. List them: agentd ps ${name}`)
-    : undefined
+const asProject = (entries: ReadonlyArray<Entry>, name: string, caller: Caller): CommandRefused | undefined => {
+  const found = atPath(entries, name, caller) ?? entries.find((entry) => nameOf(entry) === name)
+  if (found === undefined) return undefined
+  const project = nameOf(found)
+  const is = project === name ? `${name} is a project` : `The folder is of the project ${project}`
+  return unknown(name, `${is}. Name one of its agents: ${project}/AGENT. List them: agentd ps ${project}`)
+}
 
 const isCalled = (entry: Entry, agent: string, name: string): boolean =>
   [agent, `${nameOf(entry)}/${agent}`, `${entry.record.conversation}/${agent}`].includes(name)
@@ -148,7 +178,8 @@ export const agent = (
     const mine = ownOf(entries, caller.config)
     const isMember = mine?._tag === "Open" && mine.project.members.has(name)
     return (
-      (isMember || mine === undefined ? undefined : asProject(entries, name)) ?? inFolder(mine, caller.config, name)
+      (isMember || mine === undefined ? undefined : asProject(entries, name, caller)) ??
+      inFolder(mine, caller.config, name)
     )
   }
   const matches = entries.flatMap((entry) =>
@@ -168,7 +199,7 @@ export const agent = (
     })
   }
   const [found] = matches
-  if (found === undefined) return missing(entries, name)
+  if (found === undefined) return missing(entries, name, caller)
   if (!isBare || !changes) return found
   return new CommandRefused({
     code: "ambiguous",
@@ -178,12 +209,12 @@ export const agent = (
 }
 
 /** The error for a name that no live agent has. If the agent's conversation is not alive, explains why. */
-const missing = (entries: ReadonlyArray<Entry>, name: string): CommandRefused => {
+const missing = (entries: ReadonlyArray<Entry>, name: string, caller: Caller): CommandRefused => {
   for (const entry of entries) {
     if (entry._tag === "Open" || ofConfig(entries, entry.record.config) !== entry) continue
     // a damaged stream does not contain the names of its agents
     const agents = entry.reason === "damaged" ? [name.split("/")[1] ?? ""] : [...entry.record.agents.keys()]
     if (agents.some((own) => isCalled(entry, own, name))) return refusalOf(entry)
   }
-  return asProject(entries, name) ?? unknown(name, entries.length === 0 ? NONE : ELSEWHERE)
+  return asProject(entries, name, caller) ?? unknown(name, entries.length === 0 ? NONE : ELSEWHERE)
 }

@@ -313,9 +313,9 @@ describe("with a daemon", () => {
       const { state } = yield* serve(makeWorld(), [draft()])
       const log = (...args: ReadonlyArray<string>) => inProcess(["--state", state, "log", ...args])
       expect(yield* log("--kind", "worker.move")).toEqual({
-        code: 0,
+        code: 1,
         out: "",
-        err: 'agentd: there is no kind of rune "worker.move". Did you mean "worker.moved"?\n'
+        err: `agentd: there is no kind of rune "worker.move". Did you mean "worker.moved"?\nagentd: No rune has this kind.\n  → List the kinds: agentd --state ${state} docs reference/runes\n`
       })
       expect((yield* log("--kind", "tool.nonsense")).err).toContain("Similar kinds: tool.call, ")
       expect((yield* log("--stream", "web-1a2b3c4e")).err).toContain('Did you mean "web-1a2b3c4d"?')

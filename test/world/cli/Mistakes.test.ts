@@ -8,7 +8,7 @@ import { absent } from "../../../src/cli/parse/NamePatterns.ts"
 import { writeFileSync } from "node:fs"
 import * as BackupFile from "../../../src/backup/BackupFile.ts"
 import { agentInfo, boardOf, folder } from "../rpc/World.ts"
-import { inProcess } from "./Child.ts"
+import { agentd, inProcess } from "./Child.ts"
 
 describe("a mistyped command line", () => {
   it.live.each([
@@ -43,7 +43,31 @@ describe("a mistyped command line", () => {
     [["daemon", "stop"], "Use: agentd stop --daemon"],
     [["projects"], "Use: agentd project ls"],
     [["channels", "show", "review"], "Use: agentd channel show review"],
-    [["apply", "-f", "x"], "Usage: agentd"],
+    [["apply", "-f", "x"], "Use: agentd config diff"],
+    [["--all", "ps"], "Use: agentd ps --all"],
+    [["--verbose", "ps"], "Use: agentd ps\n"],
+    [["--state", "/srv/s", "ps", "--frob"], "Leave it out: agentd ps"],
+    [["--state", "/srv/s", "--frob", "ps"], "Use: agentd ps --state /srv/s"],
+    [["--project", "web", "ps"], "Use: agentd ps --project web"],
+    [["-C", "/srv/web", "log", "builder"], "Use: cd /srv/web && agentd log builder"],
+    [["builder", "log"], "Use: agentd log builder"],
+    [["builder"], "agentd why builder"],
+    [["docker", "logs", "builder"], "Use: agentd log --text builder"],
+    [["systemctl", "restart", "builder"], "Use: agentd restart builder"],
+    [["agent", "logs", "builder"], "Use: agentd log --text builder"],
+    [["create", "agent", "foo"], "agents in agentd.jsonc"],
+    [["logs", "builder", "-t"], "Leave it out: agentd log --text builder"],
+    [["start", "--agent", "builder"], "Leave it out: agentd start builder"],
+    [["log", "--level", "error"], "Leave it out: agentd log. "],
+    [["ps", "-aux"], "Leave it out: agentd ps. "],
+    [["ps", "--is", "faild"], "Use: agentd ps --is failed"],
+    [["send"], "For example: agentd send builder"],
+    [["set", "builder", "--mode"], "For example: agentd set builder --mode plan"],
+    [["channel", "review"], "show"],
+    [["gc", "--all"], "Use: agentd gc --days 0"],
+    [["help", "nosuch"], 'Unknown subcommand "nosuch"'],
+    [["hooks", "list"], "Use: agentd hooks status"],
+    [["pull", "builder"], "Use: agentd diff builder"],
     [["channel", "list"], "Use: agentd channel ls"],
     [["schedule", "disable", "nightly"], "Use: agentd schedule pause nightly"],
     [["schedule", "show", "nightly"], "Use: agentd schedule ls"],
@@ -70,6 +94,27 @@ describe("a mistyped command line", () => {
       assert.include(err, says)
       assert.notInclude(err, "Did you mean this?")
     })
+  )
+
+  it.live("has no text to send: the command line is named to which it is added", () =>
+    Effect.gen(function* () {
+      for (const words of [
+        ["send", "builder"],
+        ["channel", "post", "review"]
+      ]) {
+        const { code, err } = yield* agentd(words)
+        assert.strictEqual(code, 2)
+        assert.include(err, `agentd ${words.join(" ")} "TEXT"`)
+      }
+    })
+  )
+
+  it.live("names a status as a state directory", () =>
+    Effect.gen(function* () {
+      const { code, err } = yield* inProcess(["ps", "--state", `${yield* folder}/failed`])
+      assert.strictEqual(code, 3)
+      assert.include(err, "use --is instead: ps --is failed")
+    }).pipe(Effect.scoped)
   )
 
   it.live("is answered with commands that exist, with their subcommands and flags", () =>
@@ -112,6 +157,8 @@ describe("a list of what does not exist", () => {
     assert.include(of({ names: ["bulider"] })?.message, 'called "bulider"')
     assert.include(of({ names: ["bulider"] })?.remedy, 'Did you mean "')
     assert.include(of({ project: "wbe" })?.remedy, 'Did you mean "web"?')
+    assert.include(of({ names: ["/srv/web"] })?.remedy, "Use the project's name, not a path: web")
+    assert.notInclude(of({ names: ["3"] })?.remedy ?? "", "Did you mean")
     assert.include(of({ labels: ["slwo"] })?.remedy, 'Did you mean "slow"?')
   })
 

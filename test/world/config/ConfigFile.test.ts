@@ -362,6 +362,10 @@ describe("a value in the wrong place or of the wrong kind", () => {
     ['{ "budget": {}, "agents": {} }', "It is a field of conversation and of agents.NAME."],
     [agent('"mail": {}'), "It is a field of the top level."],
     [agent('"nothing": 1'), "Known here: role"],
+    ['{"agents": {"a": {"backend": "claude"}}}', 'must be an object, but is text\n  For example: {"type":"claude"}.'],
+    ['{"agents": {}, "channels": {"c": ["a"]}}', 'For example: {"agents":["builder","reviewer"]}.'],
+    ['{"agents": {}, "goals": {"workers": "a"}}', 'must be a list, but is text\n  For example: ["a"].'],
+    [agent('"model": "opus"'), "It is a field of agents.NAME.backend."],
     [agent('"approvals": "auto"'), 'must be an object, but is text\n  For example: {"mode":"auto"}.'],
     [agent('"budget": { "perDay": 5 }'), 'must be an object, but is a number\n  For example: {"usd":5}.'],
     [agent('"mode": true'), "but is true\n"]
