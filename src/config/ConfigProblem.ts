@@ -282,10 +282,10 @@ const EXAMPLES: { readonly [path: string]: object } = {
  */
 const example = (path: Path, shape: Shape | undefined, value: unknown): string => {
   if (shape?.type === "array" && typeof value !== "object") return `For example: ${literal([value])}. `
-  const text = path.map(String).join(".")
-  const known = Object.keys(EXAMPLES).find((one) =>
-    new RegExp(`^${one.replaceAll(".", "[.]").replace("*", "[^.]+")}$`).test(text)
-  )
+  const known = Object.keys(EXAMPLES).find((one) => {
+    const parts = one === "" ? [] : one.split(".")
+    return parts.length === path.length && parts.every((part, n) => part === "*" || part === path[n])
+  })
   const fields = Object.entries(shape?.properties ?? {}).filter(([, one]) => takes(one, value))
   // for a number, sums of money come before counts
   const field = (fields.find(([, { type }]) => type === "number") ?? fields[0])?.[0]

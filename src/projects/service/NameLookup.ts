@@ -4,8 +4,9 @@
  * Guarantees: In a project's folder, a name without a project always means an agent of that project. If there is none,
  * the error names no other project. Elsewhere, an ambiguous name is rejected, and the error lists the full names.
  */
-import { basename, dirname } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { type Caller, CommandRefused, refuse } from "../../domain/Messages.ts"
+import { CONFIG_NAME } from "../../config/Places.ts"
 import * as ProjectName from "../../config/ProjectName.ts"
 import type { AgentScope } from "../../agents/actors/AgentScope.ts"
 import { type NotLiving, refusalOf } from "../NotLiving.ts"
@@ -41,10 +42,10 @@ const newest = (entries: ReadonlyArray<Entry>): Entry | undefined =>
 /** The project in the folder that a path names: from the caller, `.` is its own; undefined for a name. */
 const atPath = (entries: ReadonlyArray<Entry>, path: string, caller: Caller): Entry | undefined => {
   if (!/^(?:[~/]|\.\.?(?:\/|$))/.test(path)) return undefined
-  const folder = path.replace(/(?:^|\/)agentd\.jsonc$|\/+$/u, "")
+  const folder = basename(path) === CONFIG_NAME ? dirname(path) : join(dirname(path), basename(path))
   return newest(
     entries.filter((entry) =>
-      folder === "." || folder === ""
+      folder === "."
         ? entry.record.config === caller.config
         : dirname(entry.record.config) === folder || nameOf(entry) === basename(folder)
     )
