@@ -11,7 +11,8 @@ import type { CallEffect, Folders, Word } from "./Reading.ts"
 const SECRETS = `
   .env .env.* .env-* .env_* *.env .envrc .npmrc .yarnrc.yml .netrc* *.netrc _netrc .pypirc .pgpass .my.cnf .htpasswd
   .git-credentials .dockercfg .s3cfg .vault-token *.pem *.pem.bak *.key *.p8 *.p12 *.pfx *.ppk *.jks *.keystore *.kdbx
-  id_rsa* id_dsa* id_ecdsa* id_ed25519* *.tfstate *.tfvars auth.json service-account*.json *adminsdk*.json
+  id_rsa* id_dsa* id_ecdsa* id_ed25519* *.tfstate *.tfvars auth.json *service-account*.json *adminsdk*.json
+  .boto .rclone.conf .terraformrc .token .dev.vars .dev.vars.* local.settings.json password*.txt
   credentials credentials.json credentials.toml credentials.yml credentials.yaml credentials.xml credentials.db
   .secrets secrets secrets.yml secrets.yaml secrets.json secrets.toml token*.txt apikey*.txt kubeconfig .*_history
   .ssh .aws .gnupg .kube .password-store .config/gh .git/config .docker/config.json .m2/settings.xml
@@ -31,7 +32,8 @@ const TRUSTED = `
   .lefthook.yml .lintstagedrc* .mise* mise.toml .tool-versions .cargo .bin .envrc .npmrc .yarn .yarnrc .yarnrc.yml
   .pnpmfile.cjs .pnp.cjs bunfig.toml .mcp.json .aider* .clinerules .roo .kiro .continue .zed .cursorrules agentd.json
   agentd.jsonc opencode.json opencode.jsonc agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md head
-  .worktreeinclude node_modules .venv venv
+  .worktreeinclude node_modules .venv venv .bazelrc .bazeliskrc .mvn .bundle .gdbinit .lldbinit .pdbrc .vimrc .exrc .nvimrc
+  .nvim.lua .dir-locals.el
 `
 
 /** Devices that hold nothing of anybody's. */
@@ -128,8 +130,8 @@ const isSpared = (text: string, { name, pattern }: Name): boolean => {
 
 /** True if a path has, or may have, one of these names. */
 const named = (steps: ReadonlyArray<string>, reader: Reader, names: Names): boolean => {
-  // file systems without case take ſ for s
-  const texts = steps.map((step) => step.normalize("NFKC").toLowerCase())
+  // file systems without case take ſ for s; editors keep a copy behind a tilde
+  const texts = steps.map((step) => step.normalize("NFKC").toLowerCase().replace(/~$/, ""))
   const patterns = texts.map((text) => (reader !== "text" && /[*?[]/.test(text) ? pieces(text) : undefined))
   const fits = (at: number, name: Name, isFirst: boolean): boolean => {
     const text = texts[at]

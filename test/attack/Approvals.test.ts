@@ -10,6 +10,7 @@ import { DENIED } from "./approvals/Denied.ts"
 import { ATTACKS as EIGHTH } from "./approvals/EighthRound.ts"
 import { ATTACKS as FIFTH } from "./approvals/FifthRound.ts"
 import { ATTACKS as FIRST } from "./approvals/FirstRound.ts"
+import { ATTACKS as FOURTEENTH } from "./approvals/FourteenthRound.ts"
 import { ATTACKS as FOURTH } from "./approvals/FourthRound.ts"
 import { ATTACKS as NINTH } from "./approvals/NinthRound.ts"
 import * as Other from "./approvals/OtherCalls.ts"
@@ -19,7 +20,7 @@ import { ATTACKS as SIXTH } from "./approvals/SixthRound.ts"
 import { ATTACKS as TENTH } from "./approvals/TenthRound.ts"
 import { ATTACKS as THIRD } from "./approvals/ThirdRound.ts"
 import { ATTACKS as THIRTEENTH } from "./approvals/ThirteenthRound.ts"
-import { ALLOWED, decided, rulesOf, SETTING, WIDE } from "./approvals/Rules.ts"
+import { ALLOWED, decided, READERS, rulesOf, SETTING, WIDE } from "./approvals/Rules.ts"
 
 const ROUNDS = {
   "first round": { kinds: FIRST, setting: SETTING },
@@ -31,7 +32,8 @@ const ROUNDS = {
   "eighth round": { kinds: EIGHTH, setting: SETTING },
   "ninth round": { kinds: NINTH, setting: SETTING },
   "tenth round": { kinds: TENTH, setting: SETTING },
-  "thirteenth round": { kinds: THIRTEENTH, setting: WIDE }
+  "thirteenth round": { kinds: THIRTEENTH, setting: WIDE },
+  "fourteenth round": { kinds: FOURTEENTH, setting: READERS }
 }
 const ATTACKS = Object.values(ROUNDS).flatMap(({ kinds }) => kinds)
 

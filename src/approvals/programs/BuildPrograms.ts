@@ -2,7 +2,7 @@
  * BuildPrograms: test runners, checkers and builders of projects in Python, Rust, Go, and with make. Settings, plug-ins
  * and tools that the words name stand in no list: they are code.
  */
-import { makeWords } from "./Checks.ts"
+import { cargoTarget, makeWords } from "./Checks.ts"
 import { tableOf } from "./ProgramTable.ts"
 
 const FORMATS = "formats files of the work tree"
@@ -58,7 +58,8 @@ black: project writes * = ${FORMATS}
 # man 1 flake8 5.0, Debian 12
 `)
 
-const RUST = tableOf(`
+const RUST = tableOf(
+  `
 # help of cargo 1.95
 @cargo: -v -vv --verbose -q --quiet --color: --message-format: -p: --package: --workspace --all --exclude: --lib --bins
   --bin? --examples --example? --tests --test? --benches --bench? --all-targets -F: --features: --all-features
@@ -91,7 +92,15 @@ cargo fmt: none writes * = ${FORMATS}
   behind --check -l --files-with-diff --color: --edition:
 rustc: any open runs = compiles, and runs macros
   tells -V --version
-`)
+`,
+  {
+    "cargo test|t|bench": cargoTarget,
+    "cargo build|b|check|c": cargoTarget,
+    "cargo run|r": cargoTarget,
+    "cargo clippy": cargoTarget,
+    "cargo doc|d": cargoTarget
+  }
+)
 
 const GO = tableOf(`
 # go help of go 1.19, Debian 12

@@ -174,9 +174,41 @@ export const makeWords: Check = ({ operands }) =>
     "make is given the variable"
   )
 
-/** A script that package managers have without the project. */
-export const scriptName: Check = ({ operands: [name] }) =>
-  effect("secrets", name?.value === "env" ? name : undefined, "shows the environment:")
+/**
+ * npm up to 8.11 puts words behind a script between double quotes, where a shell expands them. A filter of pnpm in
+ * brackets becomes a word of git.
+ */
+export const scriptWords: Check = ({ options, words }) => {
+  const filters = options.flatMap(({ name, values }) => (/^(--filter|-F)$/.test(name) ? values : []))
+  return (
+    effect(
+      "runs",
+      words.find(({ value }) => /`|\$[({A-Za-z_]/.test(value ?? "")),
+      "the shell of the script may expand"
+    ) ??
+    effect(
+      "runs",
+      filters.find(({ value }) => value?.includes("[") !== false),
+      "pnpm gives git the word"
+    )
+  )
+}
+
+/** `env` is a script that package managers have without the project. */
+export const scriptName: Check = (given) => {
+  const [name] = given.operands
+  return effect("secrets", name?.value === "env" ? name : undefined, "shows the environment:") ?? scriptWords(given)
+}
+
+/** A file that describes a target names its linker. */
+export const cargoTarget: Check = ({ options }) => {
+  const targets = options.flatMap(({ name, values }) => (name === "--target" ? values : []))
+  return effect(
+    "runs",
+    targets.find(({ value }) => value?.endsWith(".json") !== false),
+    "may run the linker of"
+  )
+}
 
 export const setWords: Check = ({ words }) =>
   words.length === 0 ? { kind: "secrets", what: "set shows all variables" } : undefined

@@ -2,7 +2,7 @@
  * NodePrograms: package managers, test runners and checkers of JavaScript projects. Settings, plug-ins, reporters and
  * formatters that the words name stand in no list: they are code.
  */
-import { scriptName } from "./Checks.ts"
+import { scriptName, scriptWords } from "./Checks.ts"
 import { tableOf } from "./ProgramTable.ts"
 
 const INSTALLS = "fetches packages and runs their scripts"
@@ -86,7 +86,13 @@ bun run: project words named fixed passes runs = runs a script, a file or any pr
   behind @behind
 bun install|i|add|remove|update|outdated: any open connects = ${INSTALLS}
 `,
-  { "npm run|run-script": scriptName, "pnpm run|run-script": scriptName, "yarn run": scriptName }
+  {
+    "npm run|run-script": scriptName,
+    "npm test|t|tst|start|stop|restart": scriptWords,
+    "pnpm run|run-script": scriptName,
+    "pnpm test|t|start": scriptWords,
+    "yarn run": scriptName
+  }
 )
 
 const TOOLS = tableOf(`

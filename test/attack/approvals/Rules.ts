@@ -106,3 +106,14 @@ export const WIDE: Setting = {
     })
   ]
 }
+
+/** Stars for programs that need no rule for plain use, and for files. */
+export const READERS: Setting = {
+  ...WIDE,
+  rules: [
+    ...WIDE.rules,
+    ...rulesOf({
+      allow: ["git log **", "ls **", "cat **", "grep **", "jq **", "git diff **", "pnpm test **", { write: "src/**" }]
+    })
+  ]
+}
