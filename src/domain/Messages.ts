@@ -115,6 +115,8 @@ export const AgentInfo = Schema.Struct({
   busy: Schema.optionalKey(Schema.Boolean),
   /** True: the run survives a restart of the daemon. Undefined: the agent has no run, or its run is still starting. */
   outlives: Schema.optionalKey(Schema.Boolean),
+  /** The rules that a person gave for the agent's run, in the words of the config file; undefined: none. */
+  runRules: Schema.optionalKey(Schema.Array(Schema.String)),
   /** True: a budget (agent, project or machine) is exceeded, so the agent cannot start its next turn. */
   spent: Schema.optionalKey(Schema.Boolean),
   /**

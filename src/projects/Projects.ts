@@ -13,6 +13,7 @@ import { isAbsolute } from "node:path"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
 import * as LogEvent from "../domain/LogEvent.ts"
 import type { Address, AgentSession } from "../domain/AgentPort.ts"
+import { subjectWords } from "../approvals/Rule.ts"
 import { backendAt } from "../config/AgentConfig.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
@@ -41,7 +42,7 @@ import * as NotLiving from "./NotLiving.ts"
 import { Project } from "./Project.ts"
 import { freshProject, type ProjectRecord } from "./Recovery.ts"
 import * as Secrets from "./Secrets.ts"
-import { repeated } from "../agents/machines/ToolsState.ts"
+import { repeated, rulesOf } from "../agents/machines/ToolsState.ts"
 import * as Backoff from "../core/supervision/Backoff.ts"
 
 /** How often agentd tries to read the config of a lost project again. */
@@ -434,6 +435,9 @@ export class Projects {
       answeredAt: agentScope.actors.tools.state.answeredAt,
       asked: agentScope.live.meter.newest,
       outlives: agentScope.live.run === undefined ? undefined : agentScope.live.run.outlives?.() === true,
+      runRules: rulesOf(agentScope.actors.tools.state, agentScope.live.run?.runId).map(({ subject }) =>
+        agentScope.setting.waiting.mask(subjectWords(subject))
+      ),
       lacks: [...agentScope.live.lacks],
       mode: agentScope.live.run === undefined ? undefined : agentScope.live.offers.mode,
       background: agentScope.live.beside,

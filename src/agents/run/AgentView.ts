@@ -44,6 +44,8 @@ export interface Row {
   readonly asked?: LiveRun["meter"]["newest"]
   /** Whether the run survives the end of the daemon, so that the next daemon can adopt it. */
   readonly outlives?: boolean | undefined
+  /** The rules that a person gave for the agent's run, in words. */
+  readonly runRules?: ReadonlyArray<string>
   /** Names of services that the run needs but cannot use now, for example a server that is down. */
   readonly lacks?: ReadonlyArray<string>
   /** The run's current mode, as the agent itself names it. */
@@ -386,6 +388,7 @@ export const row = (of: Row): AgentInfo => {
     inbox: of.inbox.waiting.length,
     ...(isBusy(of) ? { busy: true } : {}),
     ...(of.outlives === undefined ? {} : { outlives: of.outlives }),
+    ...(of.runRules === undefined || of.runRules.length === 0 ? {} : { runRules: of.runRules }),
     ...(reachedBy(of) === undefined ? {} : { spent: true }),
     ...(of.gap === undefined ? {} : { unmetered: of.gap.text }),
     ...droppedIn(of.inbox),

@@ -296,6 +296,7 @@ export const fields: { readonly [field: string]: string } = {
   outbox: "Notices that wait to be sent.",
   outcome: "How the run, turn or call ended.",
   outlives: "True: the run continues without the daemon.",
+  runRules: "The rules that a person gave for the agent's run, in words.",
   output: "Number of output tokens.",
   ownConfig: "The problem of the user's own config, if it cannot be used.",
   owner: "The agent that has the task or must get it; null: any agent.",

@@ -1,8 +1,9 @@
 /**
  * `agentd approvals ls`: lists the rules of the config files, when a call last met each one, and what no rule sees. The
- * daemon need not run.
+ * daemon need not run. If it runs, the rules that a person gave for a run are listed, too.
  */
 import { Clock, Effect } from "effect"
+import { call } from "../../api/rpc/ControlClient.ts"
 import type { RulePlace } from "../../approvals/Rule.ts"
 import { unseenBy } from "../../agents/run/Unseen.ts"
 import { bound } from "../../board/ReachReport.ts"
@@ -18,6 +19,8 @@ interface Seen {
   readonly files: RuleFiles
   readonly use: RuleUse.RuleUse | undefined
   readonly claude: ReadonlyArray<ClaudePermissions.Permission>
+  /** Rules that a person gave for a run of an agent. Empty without a daemon. */
+  readonly runs: ReadonlyArray<{ readonly agent: string; readonly words: string }>
   /** The calls of each agent that rules see, and sentences about those that no rule sees. */
   readonly sees: ReadonlyArray<{
     readonly agent: string
@@ -72,10 +75,12 @@ const rulesOf = (seen: Seen, colour: boolean, columns: number | null): ReadonlyA
 }
 
 const view = (seen: Seen, colour: boolean, columns: number | null): ReadonlyArray<string> => {
-  const { claude, sees } = seen
+  const { claude, runs, sees } = seen
   const dim = (text: string) => paint(colour, "dim", text)
   return [
     ...rulesOf(seen, colour, columns),
+    ...(runs.length === 0 ? [] : [dim("For one run; these rules end with it:")]),
+    ...runs.map(({ agent, words }) => plain(`  one run of ${agent}: allow ${words}`)),
     ...(sees.length === 0 ? [] : [dim("What rules see:")]),
     ...sees.flatMap(({ agent, calls, unseen }) =>
       [calls, ...unseen].map((text) => `  ${plain(agent)}: ${plain(text)}`)
@@ -92,7 +97,7 @@ const view = (seen: Seen, colour: boolean, columns: number | null): ReadonlyArra
   ]
 }
 
-const formOf = ({ claude, files, sees, use }: Seen) => ({
+const formOf = ({ claude, files, runs, sees, use }: Seen) => ({
   rules: files.kept.map((one) => ({
     ...ruleForm(one),
     scope: one.rule.place.scope,
@@ -103,9 +108,18 @@ const formOf = ({ claude, files, sees, use }: Seen) => ({
     lastUsed: use?.last.get(one) ?? null,
     unused: use?.isWhole === true && !use.last.has(one)
   })),
+  runs: runs.map(({ agent, words }) => ({ effect: "allow", words, scope: "run", agent })),
   sees,
   claude
 })
+
+const ofRuns = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const agents = yield* call(paths.socket, (client) => client.Agents())
+  return agents.flatMap(({ agent, project, runRules = [] }) =>
+    runRules.map((words) => ({ agent: `${project}/${agent}`, words }))
+  )
+}).pipe(Effect.orElseSucceed(() => []))
 
 export const run = Effect.fnUntraced(function* () {
   const { colour, columns } = yield* Invocation
@@ -113,6 +127,7 @@ export const run = Effect.fnUntraced(function* () {
   const seen: Seen = {
     files,
     use: yield* RuleUse.of(files),
+    runs: yield* ofRuns,
     claude: yield* ClaudePermissions.read(files.project?.root),
     sees: Object.entries(files.project?.agents ?? {}).map(([agent, config]) => {
       const rules = inForce({ agent, root: files.project?.root ?? "" }, files.kept)

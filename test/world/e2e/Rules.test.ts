@@ -55,6 +55,25 @@ describe("rules", () => {
       })
   )
 
+  it.live("`ls` lists the rules that a person gave for a run, with the agent", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const shop = stage.home({ name: "shop", agents: { a: stage.agent("claude") } })
+      yield* stage.up
+      yield* shop.register
+      yield* shop.tell("a", { ask: "touch made" }, { ask: "touch later" }, { say: "done" })
+      const { callId } = yield* shop.asked("a")
+      const { stdout } = yield* shop.cli("--json", "approve", callId, "--for", "run")
+      const { preview } = JSON.parse(stdout) as { readonly preview: { readonly hash: string } }
+      yield* shop.cli("approve", callId, preview.hash, "--for", "run")
+      const next = yield* shop.asked("a")
+      const listed = JSON.parse((yield* shop.cli("--json", "approvals", "ls")).stdout)
+      assert.deepInclude(listed.runs, { effect: "allow", words: "touch made", scope: "run", agent: "shop/a" })
+      assert.match((yield* shop.cli("approvals", "ls")).stdout, /one run of shop\/a.*touch made/)
+      yield* shop.answer(next.callId, "deny")
+    })
+  )
+
   it.live("an agent's process removes no rule, also without its run's variable", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.make
