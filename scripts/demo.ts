@@ -12,15 +12,15 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { styleText } from "node:util"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Effect, Fiber, Stream } from "effect"
+import { Cause, Effect, Fiber, Schedule, Stream } from "effect"
 import { SMTPServer } from "smtp-server"
 import { call } from "../src/api/rpc/ControlClient.ts"
 import type { AgentInfo } from "../src/domain/Messages.ts"
 import type { Rune } from "../src/core/event-log/Rune.ts"
 import * as Goal from "./demo/Goal.ts"
 
-/** Much longer than the demo takes, for slow machines. */
-const LIMIT = "5 minutes"
+/** Maximum time of one wait, much longer than any takes, and the time after which a wait is shown. */
+const [LIMIT, LONG] = ["3 minutes", "5 seconds"] as const
 const started = Date.now()
 const colour = process.stdout.isTTY && process.env["NO_COLOR"] === undefined
 const style = (format: Parameters<typeof styleText>[0], text: string) => (colour ? styleText(format, text) : text)
@@ -135,10 +135,24 @@ const daemon = Effect.acquireRelease(
     })
 )
 
+/** Says what it waits for if that takes long, and fails if it takes too long. */
+const bounded = <A, E>(what: string, wait: Effect.Effect<A, E>): Effect.Effect<A, E> => {
+  const told = Effect.andThen(
+    Effect.sleep(LONG),
+    Effect.sync(() => say(style("dim", `waits for: ${what}`)))
+  )
+  return Effect.raceFirst(wait, Effect.andThen(Effect.repeat(told, Schedule.forever), Effect.never)).pipe(
+    Effect.timeoutOrElse({
+      duration: LIMIT,
+      orElse: () => Effect.die(new Error(`this did not happen within ${LIMIT}: ${what}`))
+    })
+  )
+}
+
 /** Runs the real command and shows its output (of JSON, the beginning). A failing command ends the demo. */
-const agentd = (...args: ReadonlyArray<string>) =>
-  Effect.callback<string>((resume, signal) => {
-    const typed = args.map((arg) => (/\s/.test(arg) ? `"${arg}"` : arg)).join(" ")
+const agentd = (...args: ReadonlyArray<string>) => {
+  const typed = args.map((arg) => (/\s/.test(arg) ? `"${arg}"` : arg)).join(" ")
+  const output = Effect.callback<string>((resume, signal) => {
     console.log(`${clock()}  ${style("cyan", `$ agentd ${typed}`)}`)
     const env = { ...process.env, ...(colour ? { FORCE_COLOR: "1" } : {}) }
     execFile(
@@ -152,6 +166,8 @@ const agentd = (...args: ReadonlyArray<string>) =>
       }
     )
   })
+  return bounded(`the end of: agentd ${typed}`, output)
+}
 
 const git = (...args: ReadonlyArray<string>) =>
   execFileSync("git", ["-C", project, ...args], { encoding: "utf8" }).trim()
@@ -194,12 +210,15 @@ const check = (claim: string, holds: boolean) => void claims.push([claim, holds]
 
 const rows = call(socket, (client) => client.Agents())
 
-const until = <A, E>(read: Effect.Effect<A, E>, holds: (value: A) => boolean): Effect.Effect<A, E> =>
+const again = <A, E>(read: Effect.Effect<A, E>, holds: (value: A) => boolean): Effect.Effect<A, E> =>
   Effect.flatMap(read, (value) =>
-    holds(value) ? Effect.succeed(value) : Effect.andThen(Effect.sleep("50 millis"), until(read, holds))
+    holds(value) ? Effect.succeed(value) : Effect.andThen(Effect.sleep("50 millis"), again(read, holds))
   )
-const agent = (name: string, holds: (row: AgentInfo) => boolean) =>
-  until(rows, (all) => all.some((row) => row.agent === name && holds(row)))
+/** Waits until it holds. */
+const until = <A, E>(what: string, read: Effect.Effect<A, E>, holds: (value: A) => boolean) =>
+  bounded(what, again(read, holds))
+const agent = (name: string, what: string, holds: (row: AgentInfo) => boolean) =>
+  until(`${name} ${what}`, rows, (all) => all.some((row) => row.agent === name && holds(row)))
 
 const idle = ({ inbox, state }: AgentInfo) => inbox === 0 && state === "BuildingPrompt"
 
@@ -227,29 +246,33 @@ const work = Effect.gen(function* () {
   yield* agentd("send", "builder", "Write the first page.")
   yield* agentd("send", "flaky", "Do what you can.")
   yield* agentd("send", "thinker", "Think about everything.")
-  yield* agent("thinker", ({ state }) => state === "Running")
+  yield* agent("thinker", "runs", ({ state }) => state === "Running")
 
   title("An urgent message interrupts a run; the next run answers it")
   yield* agentd("send", "thinker", "--urgent", "Never mind: answer now.")
-  yield* agent("thinker", idle)
+  yield* agent("thinker", "is idle", idle)
+  const answered = () => logged("worker/thinker", ({ payload }) => payload["text"] === "the answer is 42")
+  yield* until("the thinker's answer", Effect.sync(answered), (is) => is)
   check(
     "the urgent message interrupted the thinker, and its next run answered it",
-    logged("worker/thinker", ({ to }) => to === "Interrupting") &&
-      logged("worker/thinker", ({ payload }) => payload["text"] === "the answer is 42")
+    logged("worker/thinker", ({ to }) => to === "Interrupting") && answered()
   )
 
   title("One agent works, one crashes twice and recovers, one fails permanently")
   // two messages that wait at the same time are one prompt
-  yield* agent("builder", idle)
+  yield* agent("builder", "is idle", idle)
   yield* agentd("send", "builder", "Write the second page.")
-  yield* agent("builder", idle)
+  yield* agent("builder", "is idle", idle)
   const pages = git("rev-list", "--count", "main..agentd/builder")
   check(`the builder committed in its own worktree (${pages} commits on agentd/builder)`, Number(pages) === 2)
-  const flaky = (yield* agent("flaky", idle)).find((row) => row.agent === "flaky")
+  const flaky = (yield* agent("flaky", "is idle", idle)).find((row) => row.agent === "flaky")
   check("the flaky agent crashed twice and recovered", flaky?.totalErrors === 2 && flaky.consecutiveErrors === 0)
-  const doomed = (yield* agent("doomed", ({ state }) => state === "Stopped")).find((row) => row.agent === "doomed")
+  const doomed = (yield* agent("doomed", "is stopped", ({ state }) => state === "Stopped")).find(
+    (row) => row.agent === "doomed"
+  )
   check("the doomed agent was stopped permanently after 5 errors in a row", doomed?.consecutiveErrors === 5)
   yield* until(
+    "the mail about doomed",
     Effect.sync(() => mails),
     (all) => all.some((mail) => mail.includes("doomed"))
   )
@@ -292,7 +315,8 @@ const demo = Effect.gen(function* () {
   )
   const { ended, output } = yield* daemon
   yield* Effect.gen(function* () {
-    yield* until(Effect.option(call(socket, (client) => client.Status())), (status) => status._tag === "Some")
+    const status = Effect.option(call(socket, (client) => client.Status()))
+    yield* until("the daemon answers", status, ({ _tag }) => _tag === "Some")
     const narrator = yield* Effect.forkChild(narrate)
     yield* work
     yield* Fiber.interrupt(narrator)
@@ -302,11 +326,7 @@ const demo = Effect.gen(function* () {
   }).pipe(Effect.onError(() => Effect.sync(() => console.error(`\nthe daemon said:\n${output()}`))))
 })
 
-const program = demo.pipe(
-  Effect.scoped,
-  Effect.timeoutOrElse({ duration: LIMIT, orElse: () => Effect.die(new Error(`the demo took longer than ${LIMIT}`)) }),
-  Effect.provide(NodeServices.layer)
-)
+const program = demo.pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 
 const exit = await Effect.runPromiseExit(program)
 const left = leftovers()
