@@ -57,6 +57,7 @@ import * as Activation from "../systemd/Activation.ts"
 import { Notify } from "../systemd/Notify.ts"
 import { ownUnit, scopeOf } from "../systemd/CurrentUnit.ts"
 import * as DaemonLog from "./DaemonLog.ts"
+import * as OtherHosts from "./OtherHosts.ts"
 import * as UserFile from "../config/UserFile.ts"
 import * as StatusLine from "./StatusLine.ts"
 
@@ -148,14 +149,19 @@ const noting =
       )
 
 /** The HTTP interface for pages and programs. The page's files are in a folder next to the program. */
-const doorsOf = ({ command: [, program = ""], state }: Options) =>
+const doorsOf = (options: Options) =>
   Effect.gen(function* () {
+    const {
+      command: [, program = ""],
+      state
+    } = options
     const folder = dirname(program)
     return {
       access: yield* Access,
       // a call that a run makes counts as a call of its agent, as on the socket
       verbs: yield* Effect.provideService(Verbs.make, Look, PeerProcess.make(PeerProcess.storeId(state))),
       versions: ourselves,
+      others: yield* OtherHosts.make(options),
       page: { fs: yield* FileSystem.FileSystem, folders: [join(folder, "web"), join(folder, "../dist/web")] }
     } satisfies HttpRoutes
   })

@@ -91,6 +91,8 @@ export const BoardNews = Schema.Struct({
   /** Rows that were added or have changed. */
   rows: Schema.Array(BoardRow),
   /** Ids of rows that were removed. */
-  gone: Schema.Array(Schema.String)
+  gone: Schema.Array(Schema.String),
+  /** Changes of the rows of the saved hosts, whose names contain the host. Only the page's stream has them. */
+  others: Schema.optionalKey(Schema.Struct({ rows: Schema.Array(BoardRow), gone: Schema.Array(Schema.String) }))
 })
 export type BoardNews = typeof BoardNews.Type

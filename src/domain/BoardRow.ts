@@ -59,7 +59,10 @@ export const order = (a: BoardRow, b: BoardRow): number =>
   alike(a.id, b.id)
 
 /** Applies the updates in `news` to a copy of the rows. */
-export const after = (rows: ReadonlyMap<string, BoardRow>, news: BoardNews): ReadonlyMap<string, BoardRow> => {
+export const after = (
+  rows: ReadonlyMap<string, BoardRow>,
+  news: Pick<BoardNews, "gone" | "rows">
+): ReadonlyMap<string, BoardRow> => {
   const next = new Map(rows)
   for (const id of news.gone) next.delete(id)
   for (const row of news.rows) next.set(row.id, row)

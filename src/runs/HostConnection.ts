@@ -31,7 +31,7 @@ const SSH_FAILED = 255
 export const HOST_FAILED = "EHOST"
 
 export interface HostTrouble {
-  /** "host": the machine was not reached; "not-running", "forbidden", "older", "protocol": as for a local daemon. */
+  /** "host": the machine was not reached; "login": it refused the login; "not-running", "forbidden", "older", "protocol": as for a local daemon. */
   readonly reason: string
   readonly message: string
   readonly remedy: string
@@ -122,7 +122,8 @@ export const troubleOf = (url: string, code: number | null, stderr: string): Hos
   if (/Permission denied|Too many authentication failures|sign_and_send_pubkey/.test(stderr))
     return failed(
       `${url} refused the login: ${said(stderr)}`,
-      `Load the key (ssh-add), and try this, which must not ask for a password: ${line} true`
+      `Load the key (ssh-add), and try this, which must not ask for a password: ${line} true`,
+      "login"
     )
   if (code === NOT_FOUND)
     return failed(

@@ -7,6 +7,7 @@
 import { batch, computed, signal, type Signal } from "@preact/signals"
 import type { Board, BoardHead, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
 import type { Crowd, InitialBoard } from "../domain/InitialBoard.ts"
+import { after } from "../domain/BoardRow.ts"
 import { type Group, LOOKS } from "../domain/StatusWords.ts"
 import * as Api from "./Api.ts"
 import * as SharedStream from "./SharedStream.ts"
@@ -14,6 +15,9 @@ import * as Worker from "./Worker.ts"
 
 /** The rows of the board, by id. */
 export const rows = new Map<string, Signal<BoardRow>>()
+/** The rows of the saved hosts, by id. They are no rows of this daemon: no page and no action is for them. */
+export const others = signal<ReadonlyMap<string, BoardRow>>(new Map())
+export const othersAsking = computed(() => [...others.value.values()].filter(({ word }) => word === "needs you").length)
 /** Counter that increases when lists of rows must be sorted again. */
 export const ordered = signal(0)
 /** Counter that increases with every update that contains rows. */
@@ -98,8 +102,11 @@ export const connect = (): void => {
   let isFirst = true
   const listener: Api.Listener<BoardNews> = {
     heard: (news) => {
-      if (isFirst) load(news)
-      else apply(news)
+      if (isFirst) {
+        load(news)
+        others.value = new Map()
+      } else apply(news)
+      if (news.others !== undefined) others.value = after(others.peek(), news.others)
       isFirst = false
     },
     up: () => {
@@ -117,7 +124,8 @@ export const connect = (): void => {
   const whole = (): BoardNews => ({
     head: head.peek()!,
     rows: [...rows.values()].map((row) => row.peek()),
-    gone: []
+    gone: [],
+    others: { rows: [...others.peek().values()], gone: [] }
   })
   void Api.glimpse().then(readGlimpse, () => undefined)
   SharedStream.listen<BoardNews>({ path: "/board", listener, whole })

@@ -125,8 +125,8 @@ export class SshHosts {
   }
 
   /** Saves hosts for this person, without a try to reach them. */
-  save(hosts: { readonly [name: string]: string }): void {
-    const folder = join(this.folder, "home", ".config", "agentd")
+  save(hosts: { readonly [name: string]: string }, config = join(this.folder, "home", ".config")): void {
+    const folder = join(config, "agentd")
     mkdirSync(folder, { recursive: true })
     const saved = Object.entries(hosts).map(([name, url]) => [name, { url }])
     writeFileSync(join(folder, "hosts.json"), JSON.stringify(Object.fromEntries(saved)))

@@ -293,6 +293,7 @@ export const fields: { readonly [field: string]: string } = {
   onlyHere: "Why a rule cannot be kept in the other scopes.",
   options: "The options to choose from, or the way in which it is done.",
   order: "Order of the turns.",
+  others: "Changes of the rows of the saved hosts; only the stream of the board has them.",
   outbox: "Notices that wait to be sent.",
   outcome: "How the run, turn or call ended.",
   outlives: "True: the run continues without the daemon.",

@@ -10,7 +10,7 @@
 import { Effect, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { Access, Grant } from "../../access/Access.ts"
-import type { Board } from "../../domain/BoardMessages.ts"
+import type { Board, BoardNews } from "../../domain/BoardMessages.ts"
 import { glimpseOf } from "../../domain/InitialBoard.ts"
 import { codeOf } from "../../domain/RefusalCode.ts"
 import type { Problem, Verb, Verbs } from "../../domain/Verb.ts"
@@ -25,6 +25,8 @@ export interface HttpRoutes {
   readonly verbs: Verbs
   readonly page: PageFiles.PageFiles
   readonly versions: OpenApi.Versions
+  /** The rows of the saved hosts: all at first, then their changes. */
+  readonly others?: Stream.Stream<NonNullable<BoardNews["others"]>>
 }
 
 type Response = HttpServerResponse.HttpServerResponse
@@ -135,15 +137,33 @@ const runes = ({ access, verbs }: HttpRoutes, { grant, headers, query }: Call): 
   )
 }
 
-const board = ({ access, verbs }: HttpRoutes, { grant }: Call): Response =>
-  events(
-    whileGranted(
-      access,
-      grant
-    )(verbs.get("BoardNews")!.stream({ follow: true }, askerOf(grant))).pipe(
-      Stream.map((data) => ({ id: (data as { readonly head: { readonly rune: number } }).head.rune, data }))
+type Others = NonNullable<BoardNews["others"]>
+
+/** Adds the rows of other hosts to the news of the board. The first news are always the whole board of this daemon. */
+const withOthers = (own: Stream.Stream<unknown, Problem>, others: Stream.Stream<Others>) =>
+  Stream.merge(
+    Stream.map(own, (news) => ({ news: news as BoardNews })),
+    others,
+    { haltStrategy: "left" }
+  ).pipe(
+    Stream.mapAccum(
+      (): { readonly head?: BoardNews["head"]; readonly early: ReadonlyArray<Others> } => ({ early: [] }),
+      (state, one) => {
+        const { head = "news" in one ? one.news.head : undefined, early } = state
+        if (head === undefined) return [{ early: [...early, one as Others] }, []] as const
+        const told = (found: ReadonlyArray<Others>) => found.map((others) => ({ head, rows: [], gone: [], others }))
+        return "news" in one
+          ? ([{ head: one.news.head, early: [] }, [one.news, ...told(early)]] as const)
+          : ([state, told([one])] as const)
+      }
     )
   )
+
+const board = ({ access, others, verbs }: HttpRoutes, { grant }: Call): Response => {
+  const own = verbs.get("BoardNews")!.stream({ follow: true }, askerOf(grant))
+  const all = withOthers(own, others ?? Stream.empty)
+  return events(whileGranted(access, grant)(all).pipe(Stream.map((data) => ({ id: data.head.rune, data }))))
+}
 
 /** The first rows of the board, from the state that subscribers see; null if the board is not available yet. */
 const glimpse = Effect.fnUntraced(function* ({ verbs }: HttpRoutes, { grant }: Call) {

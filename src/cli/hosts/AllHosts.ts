@@ -3,8 +3,7 @@
  *
  * Guarantees: a host that does not answer delays nobody: after 3 s its row says so, and since when.
  */
-import { Effect, FileSystem } from "effect"
-import { join } from "node:path"
+import { Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
 import type { SavedHost } from "../../config/Host.ts"
 import { answers } from "../parse/Asking.ts"
@@ -13,28 +12,9 @@ import type { Call } from "../../api/rpc/Wire.ts"
 import type { Paths } from "../parse/Paths.ts"
 import { onlyOne } from "../parse/Verb.ts"
 import type { Refused } from "./HostLine.ts"
+import { late, LIMIT } from "./HostNews.ts"
+import { lastSeen, noted } from "./LastSeen.ts"
 import { canMerge, type Heard, merged } from "./HostReplies.ts"
-
-export const LIMIT = "3 seconds"
-
-export const late: Refused = { message: "there was no answer within 3 s.", remedy: "Try it alone, with --host." }
-
-/** A file whose time says when the host has last answered. */
-const seenFile = (state: string, host: string): string => join(state, "hosts", host)
-
-/** When the host has last answered, in ms since the epoch; 0: never, or it is this machine. */
-export const lastSeen = (state: string, host: string | null) =>
-  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(seenFile(state, host ?? ""))).pipe(
-    Effect.map(({ mtime }) => (host !== null && mtime._tag === "Some" ? mtime.value.getTime() : 0)),
-    Effect.orElseSucceed(() => 0)
-  )
-
-export const noted = (state: string, host: string) =>
-  Effect.gen(function* () {
-    const fs = yield* FileSystem.FileSystem
-    yield* fs.makeDirectory(join(state, "hosts"), { recursive: true, mode: 0o700 })
-    yield* fs.writeFileString(seenFile(state, host), "")
-  }).pipe(Effect.ignore)
 
 /** The result of calls to a host, or the reason why there is none within the time limit. */
 export const within = <A, E extends { readonly message: string; readonly remedy?: string }, R>(

@@ -4,13 +4,14 @@ import { call } from "../../api/rpc/ControlClient.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { plain, table } from "../render/Output.ts"
 import * as AllHosts from "./AllHosts.ts"
+import { noted } from "./LastSeen.ts"
 import * as SavedHosts from "./SavedHosts.ts"
 
 const stateOf = Effect.fnUntraced(function* (name: string, url: string) {
   const { paths } = yield* Invocation
   const heard = yield* AllHosts.within(call(url, (client) => client.Status()))
   if ("value" in heard) {
-    yield* AllHosts.noted(paths.state, name)
+    yield* noted(paths.state, name)
     return { name, url, version: heard.value.daemon.version, problem: null }
   }
   return { name, url, version: null, problem: heard.message }

@@ -49,7 +49,7 @@ export const silentRow = ({ host, seen, silent: { message, remedy } }: Silent): 
   word: "failed",
   reason: null,
   until: null,
-  says: `does not answer: ${message} ${inWorld(remedy, host)}`,
+  says: `${message.startsWith("refused: ") ? "" : "does not answer: "}${message} ${inWorld(remedy, host)}`,
   since: seen,
   restsOn: 0,
   state: "",

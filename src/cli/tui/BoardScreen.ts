@@ -12,11 +12,11 @@ import { call, type Client, explained } from "../../api/rpc/ControlClient.ts"
 import { isFar } from "../../config/Host.ts"
 import * as StoreOwner from "../../core/event-log/StoreOwner.ts"
 import { shown } from "../agents/ApproveAll.ts"
-import * as AllHosts from "../hosts/AllHosts.ts"
+import * as HostNews from "../hosts/HostNews.ts"
+import { HostRows } from "../hosts/HostRows.ts"
 import type { Refused } from "../hosts/HostLine.ts"
 import { headOf } from "../hosts/HostReplies.ts"
 import * as Attach from "./Attach.ts"
-import { BoardHost } from "./BoardHost.ts"
 import { nameOf } from "../sessions/Board.ts"
 import { type Act, BoardState } from "./BoardState.ts"
 import { draw, isPane, itemAt } from "./BoardFrame.ts"
@@ -38,10 +38,6 @@ import type { BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
 const FRAME = 33
 /** Interval at which ages on the page are updated. */
 const TICK = "1 second"
-/** Interval in ms between attempts to reach the daemon while it does not answer. */
-const AGAIN = 1_000
-/** Maximum of this interval for a daemon of another machine. It is doubled up to there. */
-const AGAIN_FAR = 30_000
 
 export interface Options {
   readonly bell: boolean
@@ -74,17 +70,17 @@ const notify = (row: BoardRow) =>
   ).pipe(Effect.timeout("5 seconds"), Effect.ignore)
 
 /** How the user left the board: to quit, or to open a row and return afterwards. */
-type Left = { readonly _tag: "Quit" } | { readonly _tag: "Open"; readonly row: BoardRow; readonly host: BoardHost }
+type Left = { readonly _tag: "Quit" } | { readonly _tag: "Open"; readonly row: BoardRow; readonly host: HostRows }
 
 /** Makes calls to the daemon of a host, over the connection that is held to it. */
-const asking = <A, E, R>(host: BoardHost, use: (client: Client) => Effect.Effect<A, E, R>) =>
+const asking = <A, E, R>(host: HostRows, use: (client: Client) => Effect.Effect<A, E, R>) =>
   Effect.suspend(() =>
     host.client === undefined ? call(host.address, use) : explained(host.address, use(host.client))
   )
 
 /** Runs something for a host as its own board would. */
 const atHost =
-  ({ address, name }: BoardHost) =>
+  ({ address, name }: HostRows) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.flatMap(Invocation, (invocation) =>
       name === null
@@ -101,7 +97,7 @@ const atHost =
 
 /** Runs an action, and returns the message to show. */
 const doing = Effect.fnUntraced(function* (
-  host: BoardHost,
+  host: HostRows,
   client: Client,
   act: Extract<Act, { _tag: "Send" | "Answer" | "Do" }>
 ) {
@@ -139,7 +135,9 @@ interface Place {
   readonly terminal: RawTerminal.RawTerminal
   readonly left: Deferred.Deferred<Left>
   /** Several with `--all-hosts`, this machine first; otherwise one. */
-  readonly hosts: ReadonlyArray<BoardHost>
+  readonly hosts: ReadonlyArray<HostRows>
+  /** The acts of each host, which are run one after the other. */
+  readonly acts: ReadonlyMap<HostRows, Queue.Queue<Act>>
   readonly stale: Queue.Queue<void>
 }
 
@@ -158,7 +156,7 @@ const page = (place: Place) =>
 const drawing = (place: Place) =>
   Stream.runForEach(Stream.fromQueue(place.stale), () => Effect.andThen(page(place), Effect.sleep(FRAME)))
 
-const told = (place: Place, host: BoardHost, message: string) =>
+const told = (place: Place, host: HostRows, message: string) =>
   Effect.gen(function* () {
     const { paths } = yield* Invocation
     const text = HintCommand.inWorld(message, worldOf(paths))
@@ -174,7 +172,7 @@ const dispatch = (place: Place, acts: ReadonlyArray<Act>) =>
       if (act._tag === "Quit") return Deferred.succeed(place.left, { _tag: "Quit" as const })
       const text = "row" in act ? act.row.id : "id" in act ? act.id : act.name
       const host = place.hosts.find((one) => one.has(text)) ?? place.hosts[0]!
-      return Queue.offer(host.acts, act)
+      return Queue.offer(place.acts.get(host)!, act)
     },
     { discard: true }
   )
@@ -192,64 +190,29 @@ const hear = Effect.fnUntraced(function* (place: Place, news: Pick<BoardNews, "g
 })
 
 /** Says that a host does not answer: with a row if the board has several hosts, otherwise in the first line. */
-const silent = Effect.fnUntraced(function* (place: Place, host: BoardHost, { message, remedy }: Refused, last: number) {
+const silent = Effect.fnUntraced(function* (place: Place, host: HostRows, { message, remedy }: Refused, seen: number) {
   const { paths } = yield* Invocation
-  if (place.hosts.length > 1) {
-    const seen = last > 0 ? last : yield* AllHosts.lastSeen(paths.state, host.name)
-    return yield* hear(place, host.lose({ message, remedy }, seen), true)
-  }
+  if (place.hosts.length > 1) return yield* hear(place, host.lose({ message, remedy }, seen), true)
   const words = (text: string) => HintCommand.inWorld(plain(text), worldOf(paths))
   place.state.lose(words(message), words(remedy), yield* Clock.currentTimeMillis)
   yield* dirty(place)
 })
 
-/** Subscribes to the rows of a host until the board ends. While the host does not answer, the board says so. */
-const hearing = (place: Place, host: BoardHost) => {
-  let pause = AGAIN
-  let last = 0
-  return Effect.gen(function* () {
-    const { paths } = yield* Invocation
-    let isFirst = true
-    const heard = call(host.address, (client) =>
-      Stream.runForEach(client.BoardNews({ follow: true }), (news) =>
-        Effect.gen(function* () {
-          // the last known rows stay until the daemon has sent all of them again
-          const rows = host.hear(news, isFirst)
-          host.client = client
-          if (isFirst && host.name !== null) yield* AllHosts.noted(paths.state, host.name)
-          yield* hear(place, rows, isFirst)
-          isFirst = false
-        })
-      )
-    )
-    const { message, remedy } = yield* Effect.match(heard, {
-      onSuccess: () => ({ message: "The daemon has ended.", remedy: "Start it again: agentd start" }),
-      onFailure: (error) => ({ message: error.message, remedy: "remedy" in error ? error.remedy : "" })
-    })
-    host.client = undefined
-    if (!isFirst) {
-      last = yield* Clock.currentTimeMillis
-      pause = AGAIN
+/** Follows the rows of a host. While the host does not answer, the board says so. */
+const hearing = (place: Place, host: HostRows) =>
+  Effect.flatMap(Invocation, ({ paths }) => {
+    const following: HostNews.Following<Effect.Services<ReturnType<typeof silent>>> = {
+      state: paths.state,
+      heard: (news, isFirst) => hear(place, news, isFirst),
+      lost: (lost, seen) => silent(place, host, lost, seen)
     }
-    yield* silent(place, host, { message, remedy }, last)
-    yield* Effect.sleep(pause)
-    if (isFar(host.address)) pause = Math.min(AGAIN_FAR, pause * 2)
-  }).pipe(Effect.forever, Effect.ensuring(Effect.sync(() => (host.client = undefined))))
-}
+    const follow = HostNews.follow(host, following)
+    return place.hosts.length === 1
+      ? follow
+      : Effect.all([follow, HostNews.lateness(host, following)], { concurrency: "unbounded", discard: true })
+  })
 
-/** Says that a host has not answered yet, after the time that a list waits for it. */
-const late = (place: Place, host: BoardHost) =>
-  Effect.sleep(AllHosts.LIMIT).pipe(
-    Effect.andThen(
-      Effect.suspend(() =>
-        host.client !== undefined || host.isSilent || place.hosts.length === 1
-          ? Effect.void
-          : silent(place, host, AllHosts.late, 0)
-      )
-    )
-  )
-
-const perform = Effect.fnUntraced(function* (place: Place, host: BoardHost, act: Act) {
+const perform = Effect.fnUntraced(function* (place: Place, host: HostRows, act: Act) {
   const { caller } = yield* Invocation
   const { left, state } = place
   switch (act._tag) {
@@ -304,8 +267,8 @@ const perform = Effect.fnUntraced(function* (place: Place, host: BoardHost, act:
 })
 
 /** Runs the acts of a host one after the other. If one fails, the error is shown, and the board continues. */
-const performing = (place: Place, host: BoardHost) =>
-  Queue.take(host.acts).pipe(
+const performing = (place: Place, host: HostRows) =>
+  Queue.take(place.acts.get(host)!).pipe(
     Effect.flatMap((act) =>
       Effect.catch(perform(place, host, act), (error) =>
         told(place, host, plain(`${error.message} ${"remedy" in error ? error.remedy : ""}`))
@@ -339,7 +302,7 @@ const typing = (place: Place) => {
 /** Shows the board on this terminal until the user leaves it. */
 const board = Effect.fnUntraced(function* (
   state: BoardState,
-  hosts: ReadonlyArray<BoardHost>,
+  hosts: ReadonlyArray<HostRows>,
   options: Options,
   ascii: boolean
 ) {
@@ -350,6 +313,9 @@ const board = Effect.fnUntraced(function* (
     terminal: yield* RawTerminal.make,
     left: yield* Deferred.make<Left>(),
     hosts,
+    acts: new Map(
+      yield* Effect.forEach(hosts, (host) => Effect.map(Queue.sliding<Act>(100), (acts) => [host, acts] as const))
+    ),
     stale: yield* Queue.sliding<void>(1)
   }
   const ages = Effect.sleep(TICK).pipe(
@@ -359,7 +325,7 @@ const board = Effect.fnUntraced(function* (
     Effect.forever
   )
   const sizes = Stream.runForEach(place.terminal.resized, () => page(place))
-  const each = hosts.flatMap((host) => [hearing(place, host), late(place, host), performing(place, host)])
+  const each = hosts.flatMap((host) => [hearing(place, host), performing(place, host)])
   const all = [drawing(place), typing(place), sizes, ages, ...each]
   yield* page(place)
   const going = Effect.andThen(Effect.all(all, { concurrency: "unbounded", discard: true }), Effect.never)
@@ -376,13 +342,8 @@ export const run = Effect.fnUntraced(function* (options: Options) {
     })
   }
   const { env } = yield* Entry
-  const hostAt = (name: string | null, address: string) =>
-    Effect.map(Queue.sliding<Act>(100), (acts) => new BoardHost(name, address, acts))
   const saved = [...((yield* Paths.AllHosts) ?? [])]
-  const hosts = [
-    yield* hostAt(null, paths.socket),
-    ...(yield* Effect.forEach(saved, ([name, { url }]) => hostAt(name, url)))
-  ]
+  const hosts = [new HostRows(null, paths.socket), ...saved.map(([name, { url }]) => new HostRows(name, url))]
   const state = new BoardState()
   state.filter = (options.labels ?? []).map((label) => `+${label}`).join(" ")
   for (;;) {

@@ -15,7 +15,8 @@ import { cursor, filter, fold, folded, type Item, items, moved } from "../Filter
 import { type Action, useKeys } from "../KeyMap.ts"
 import { go, hrefOf, hrefTo } from "../Router.ts"
 import { focusSend, Send } from "../Send.tsx"
-import { counts, isWhole, loaded, mayAct, rows } from "../BoardStore.ts"
+import { counts, isWhole, loaded, mayAct, others, othersAsking, rows } from "../BoardStore.ts"
+import { OtherHosts } from "../OtherHosts.tsx"
 import { Remedies, WhyStory } from "../WhyStory.tsx"
 import {
   Command,
@@ -204,7 +205,12 @@ export const Summary = () => {
   if (!loaded.value) return null
   return (
     <p class="summary num">
-      {you > 0 ? <span class="c-you">{you} need you</span> : <span class="c-good">Nothing waits for you</span>}
+      {you > 0 ? (
+        <span class="c-you">{you} need you</span>
+      ) : (
+        <span class="c-good">Nothing waits for you{others.value.size > 0 && " here"}</span>
+      )}
+      {othersAsking.value > 0 && <span class="c-you">{othersAsking.value} on other hosts</span>}
       {Failed > 0 && <span class="c-failed">{Failed} failed</span>}
       <span>{Working} working</span>
       <span>{Idle} idle</span>
@@ -363,6 +369,7 @@ export const Board = () => {
               }}
             </Virtual>
           )}
+          <OtherHosts />
         </section>
         {isThere && !phone && <Peek id={cursor.value!} key={cursor.value!} />}
       </div>

@@ -1,47 +1,43 @@
 /**
- * BoardHost: a daemon whose rows are on the board, with the connection that is held to it. Pure except for this state.
+ * HostRows: the rows of a host in a list of several, with the connection that is held to it. Pure except for this state.
  *
- * Guarantees: on a board of several hosts, each id and each name contains its host, and `own` gives back the name that
+ * Guarantees: in a list of several hosts, each id and each name contains its host, and `own` gives back the name that
  * its daemon uses. A host that does not answer has one row, which says so.
  */
-import type { Queue } from "effect"
 import type { Client } from "../../api/rpc/ControlClient.ts"
 import type { BoardHead, BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
 import type { ShownBatch } from "../agents/ApproveAll.ts"
-import type { Refused } from "../hosts/HostLine.ts"
-import { named, rowOf, silentRow } from "../hosts/HostReplies.ts"
-import type { Act } from "./BoardState.ts"
+import type { Refused } from "./HostLine.ts"
+import { named, rowOf, silentRow } from "./HostReplies.ts"
 
-export class BoardHost {
-  /** Null for this machine, or if the board is that of one host. */
+export class HostRows {
+  /** Null for this machine, or if the list is that of one host. */
   readonly name: string | null
   readonly address: string
-  readonly acts: Queue.Queue<Act>
   /** The held connection; undefined: there is none yet, or it was lost. */
   client: Client | undefined = undefined
   head: BoardHead | undefined = undefined
   /** True while the host's only row says that it does not answer. */
   isSilent = false
-  /** The host's rows as its daemon has sent them, by their ids on the board. */
+  /** The host's rows as its daemon has sent them, by their ids in the list. */
   private readonly rows = new Map<string, BoardRow>()
 
-  constructor(name: string | null, address: string, acts: Queue.Queue<Act>) {
+  constructor(name: string | null, address: string) {
     this.name = name
     this.address = address
-    this.acts = acts
   }
 
   private named(text: string): string {
     return this.name === null ? text : named(this.name, text)
   }
 
-  /** True if the row, call or agent with this id or name on the board is of this host. */
+  /** True if the row, call or agent with this id or name in the list is of this host. */
   has(text: string): boolean {
     return this.name !== null && text.startsWith(`${this.name}:`)
   }
 
-  /** The id or name on the board, as the host's daemon knows it. */
+  /** The id or name in the list, as the host's daemon knows it. */
   own(text: string): string {
     return this.has(text) ? text.slice(this.name!.length + 1) : text
   }
@@ -50,7 +46,7 @@ export class BoardHost {
     return this.rows.get(id)
   }
 
-  /** The host's news for the board. `isFirst`: the first news of a connection, which have all rows of the host. */
+  /** The host's news for the list. `isFirst`: the first news of a connection, which have all rows of the host. */
   hear({ gone, head, rows }: BoardNews, isFirst: boolean): Pick<BoardNews, "gone" | "rows"> {
     this.head = head
     this.isSilent = false
@@ -73,7 +69,7 @@ export class BoardHost {
     return { rows: [row], gone }
   }
 
-  /** A call as the board shows it. */
+  /** A call as the list shows it. */
   asked(call: AskedCall): AskedCall {
     return { ...call, id: this.named(call.id), agent: this.named(call.agent) }
   }
