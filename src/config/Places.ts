@@ -49,11 +49,14 @@ export const configsFrom = (folder: string): ReadonlyArray<string> => {
 
 /**
  * The daemon that each command in a hint must name: its host, or its state directory, which is an absolute path. Null
- * for the default daemon of this machine.
+ * for the default daemon of this machine. `called`: the name of this machine where the person types the commands.
  */
 export const worldOf = ({
+  called,
   defaultState,
   host,
   state
-}: Pick<Places, "defaultState" | "state"> & { readonly host?: string | undefined }): string | null =>
-  host ?? (state === defaultState ? null : state)
+}: Pick<Places, "defaultState" | "state"> & {
+  readonly called?: string | undefined
+  readonly host?: string | undefined
+}): string | null => host ?? called ?? (state === defaultState ? null : state)

@@ -72,17 +72,25 @@ const optionsOf = (): ReadonlyArray<string> => {
  * Command that runs `agentd` there. A login shell is only started if the program is not on the PATH of commands without
  * one. The user's shell can be any that knows single quotes.
  */
-const there = (words: ReadonlyArray<string>): string => {
-  const command = words.map(shellWord).join(" ")
+const there = (words: ReadonlyArray<string>, called: string | undefined): string => {
+  const env = called === undefined ? [] : ["env", `${CALLED}=${called}`]
+  const command = [...env, ...words].map(shellWord).join(" ")
   const inLogin = shellWord(`exec ${command}`)
   return `exec sh -c ${shellWord(`command -v agentd >/dev/null 2>&1 && exec ${command}; exec "\${SHELL:-sh}" -lc ${inLogin}`)}`
 }
 
-/** The command line with which `agentd` runs on a host. `terminal`: with a terminal there, too. */
+/** Variable with the name under which the caller knows this machine. Only hints name it. */
+export const CALLED = "AGENTD_HOST"
+
+/**
+ * The command line with which `agentd` runs on a host. `terminal`: with a terminal there, too. `called`: the host's name
+ * here, for the hints that the program there prints.
+ */
 export const commandOf = (
   { port, state, target }: Host,
   args: ReadonlyArray<string>,
-  terminal: boolean
+  terminal: boolean,
+  called?: string
 ): ReadonlyArray<string> => [
   "ssh",
   terminal ? "-t" : "-T",
@@ -90,7 +98,7 @@ export const commandOf = (
   ...(port === undefined ? [] : ["-p", String(port)]),
   "--",
   target,
-  there(["agentd", ...(state === undefined ? [] : ["--state", state]), ...args])
+  there(["agentd", ...(state === undefined ? [] : ["--state", state]), ...args], called)
 ]
 
 /** The last lines that `ssh` or the shell there has printed, without control characters. */

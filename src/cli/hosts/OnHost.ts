@@ -22,10 +22,10 @@ const usable = <A extends object | string>(found: A | Refused) =>
   typeof found === "object" && "remedy" in found ? Effect.fail(failed(found)) : Effect.succeed(found as A)
 
 /** Runs `agentd` on a host in this terminal, with its exit code. */
-const there = Effect.fnUntraced(function* (url: string, args: ReadonlyArray<string>) {
+const there = Effect.fnUntraced(function* (host: string, url: string, args: ReadonlyArray<string>) {
   const { env, foreground } = yield* Entry
   const isTerminal = process.stdin.isTTY && process.stdout.isTTY
-  const { ended } = yield* foreground({ command: commandOf(parse(url) as Host, args, isTerminal), env })
+  const { ended } = yield* foreground({ command: commandOf(parse(url) as Host, args, isTerminal, host), env })
   return yield* ended
 })
 
@@ -49,7 +49,7 @@ export const run = <E, R>(
     if (host === undefined) return yield* Effect.provideService(here(args), Paths.AllHosts, hosts)
     const url = yield* usable(addressOf(host, hosts))
     const way = wayOf(present(args).args, host)
-    if (way === "there") return yield* there(url, args)
+    if (way === "there") return yield* there(host, url, args)
     if (way !== "calls") return yield* failed(way)
     return yield* Effect.provideService(here(args), Paths.FarHost, { name: host, url })
   }).pipe(

@@ -464,12 +464,10 @@ const isUsageError = (error: unknown): error is CliError.CliError => CliError.is
 
 /** The daemon in the arguments, which commands in hints must then name; null for the default one. */
 const daemonOf = Effect.fnUntraced(function* (options: ReadonlyArray<string>) {
-  const far = yield* Paths.FarHost
-  if (far !== undefined) return far.name
   const at = options.findLastIndex((option) => /^--state(=|$)/.test(option))
   const chosen =
     at < 0 ? undefined : options[at] === "--state" ? options[at + 1] : options[at]!.slice("--state=".length)
-  return chosen === undefined || chosen === "" ? null : worldOf(yield* Paths.resolve(Option.some(chosen)))
+  return worldOf(yield* Paths.resolve(Option.fromUndefinedOr(chosen === "" ? undefined : chosen)))
 })
 
 const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, options: ReadonlyArray<string>) {

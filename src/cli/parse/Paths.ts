@@ -7,10 +7,13 @@ import * as Account from "../../config/Account.ts"
 import * as NodePath from "node:path"
 import * as Host from "../../config/Host.ts"
 import { configsFrom, placesOf } from "../../config/Places.ts"
+import { CALLED } from "../../runs/HostConnection.ts"
 
 export interface Paths {
   /** The host as the user has typed it; undefined: this machine. Then only `socket` is that of the host. */
   readonly host?: string | undefined
+  /** The name of this machine where the command was typed, if that is another machine. */
+  readonly called?: string | undefined
   /** Absolute path of the state directory. */
   readonly state: string
   readonly defaultState: string
@@ -32,10 +35,14 @@ export const LOCK_NAME = "lock.db"
 const absolute = (name: string) =>
   Config.String(name).pipe(Config.option, Config.map(Option.filter(NodePath.isAbsolute)))
 
+/** Whether the text is the name or the address of a host, as the option --host takes it. */
+const isCalled = (text: string): boolean => Host.isName(text) || typeof Host.parse(text) === "object"
+
 const environment = Config.all({
   stateHome: absolute("XDG_STATE_HOME"),
   configHome: absolute("XDG_CONFIG_HOME"),
   runtime: absolute("XDG_RUNTIME_DIR"),
+  called: Config.String(CALLED).pipe(Config.option, Config.map(Option.filter(isCalled))),
   home: Config.String("HOME").pipe(Config.withDefault(Account.home()))
 })
 
@@ -58,7 +65,7 @@ export const hostsFile = Effect.map(Effect.orDie(environment), ({ configHome, ho
 /** Computes the paths. `chosen`: the value of --state, relative to the working directory. */
 export const resolve = (chosen: Option.Option<string>): Effect.Effect<Paths> =>
   Effect.map(Effect.all([Effect.orDie(environment), FarHost]), ([given, far]) => {
-    const { configHome, home, runtime, stateHome } = given
+    const { called, configHome, home, runtime, stateHome } = given
     const places = placesOf(
       { home, stateHome: Option.getOrUndefined(stateHome), runtime: Option.getOrUndefined(runtime) },
       Option.getOrUndefined(chosen)
@@ -66,6 +73,7 @@ export const resolve = (chosen: Option.Option<string>): Effect.Effect<Paths> =>
     const { defaultState, socket, sockets, state } = places
     return {
       host: far?.name,
+      called: Option.getOrUndefined(called),
       state,
       defaultState,
       socket: far?.url ?? socket,

@@ -86,6 +86,9 @@ describe.skipIf(SshHosts.missing !== undefined)("hosts", () => {
       }
       const absent = yield* hosts.cli("why", "cellar:shop/nobody")
       assert.match(absent.stderr, /agentd --host cellar /)
+      // of a program there, too
+      const nobody = yield* hosts.cli("--host", "cellar", "goal", "merge", "g99")
+      assert.match(nobody.stderr, /agentd --host cellar /)
     })
   )
 
