@@ -179,7 +179,9 @@ export class PlateRegistry {
     if (known !== undefined) return known
     const named = this.namedBy(speaker)
     if (named !== undefined && (named.sessionId === null || this.admits(named, speaker))) return named
-    return (heard.startless === true ? this.ofProcess(speaker) : undefined) ?? this.going(heard)
+    const running = this.ofProcess(speaker)
+    // the first hook of a program that has reported nothing yet, even if that is not the session's start
+    return (heard.startless === true || running?.sessionId === null ? running : undefined) ?? this.going(heard)
   }
 
   private namedBy({ plate, run }: Speaker): PlateActor | undefined {

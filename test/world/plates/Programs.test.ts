@@ -76,6 +76,22 @@ describe("a program in a terminal", () => {
     )
   )
 
+  it.effect("is the row of its session, even if the session's first hook is not its start", () =>
+    world((board, programs) =>
+      Effect.gen(function* () {
+        const open = yield* program(["codex"])
+        programs.push(open)
+        yield* round
+        const [row] = yield* until("it has a row", board.rows, ({ length }) => length === 1)
+        // as Codex does when the user leaves it before the first prompt
+        const end = payload("SessionEnd", "s1", { reason: "other" })
+        yield* board.plates.hook(end, { ...nobody, pid: open.pid }, codex)
+        assert.strictEqual((yield* board.settled("s1")).plateId, row!.plateId)
+        assert.strictEqual((yield* board.rows).length, 1)
+      })
+    )
+  )
+
   it.effect("whose session is known already has one row, even if the hook came from its wrapper", () =>
     world((board, programs) =>
       Effect.gen(function* () {
