@@ -2,8 +2,8 @@
  * Repository: finds the repository of a folder and its checked-out branches by reading its files. Starts no git,
  * because git would obey the repository's settings.
  *
- * Guarantees: A `.git` file is trusted only if it names a git folder, and a `.git` folder only if it has objects. The
- * search ends at the first one above the folder. Changes nothing.
+ * Guarantees: A `.git` file is trusted only if it names a git folder, and a `.git` folder only if it is one. The search
+ * ends at the first one above the folder. Changes nothing.
  */
 import { Effect, FileSystem, Option } from "effect"
 import * as path from "node:path"
@@ -51,14 +51,14 @@ const real = (file: string) =>
 const gitDirOf = Effect.fnUntraced(function* (top: string) {
   const git = path.join(top, ".git")
   const type = yield* typeOf(git)
-  // like git, passes over a folder of this name without objects
-  if (type === "Directory")
-    return (yield* typeOf(path.join(git, "objects"))) === "Directory" ? yield* real(git) : undefined
+  const isGitDir = (folder: string) => Effect.map(typeOf(path.join(folder, "HEAD")), (type) => type === "File")
+  // like git, passes over a folder of this name that is no git folder
+  if (type === "Directory") return (yield* isGitDir(git)) ? yield* real(git) : undefined
   if (type !== "File") return undefined
   const named = /^gitdir: (.+)$/.exec((yield* firstLine(git)) ?? "")?.[1]
   if (named === undefined) return undefined
   const folder = yield* real(path.resolve(top, named))
-  return (yield* typeOf(path.join(folder, "HEAD"))) === "File" ? folder : undefined
+  return (yield* isGitDir(folder)) ? folder : undefined
 })
 
 /** Only a linked work tree may have a `commondir` file, so the file is ignored elsewhere. */
