@@ -34,9 +34,9 @@ const freePort = (): Promise<number> =>
     })
   })
 
-const listens = (port: number): Promise<boolean> =>
+const listens = (port: number, address: string): Promise<boolean> =>
   new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1")
+    const socket = connect(port, address)
     socket.on("connect", () => resolve((socket.destroy(), true)))
     socket.on("error", () => resolve(false))
   })
@@ -44,6 +44,11 @@ const listens = (port: number): Promise<boolean> =>
 const executable = (path: string, text: string): void => {
   writeFileSync(path, `#!/bin/sh\n${text}\n`)
   chmodSync(path, 0o755)
+}
+
+interface MachineOptions {
+  readonly isKnown?: boolean
+  readonly within?: { readonly space: string; readonly address: string }
 }
 
 export class SshHosts {
@@ -82,10 +87,13 @@ export class SshHosts {
     return file
   }
 
-  /** Starts a machine. `shell`: what its login shell does, instead of running the command with `agentd` on the PATH. */
+  /**
+   * Starts a machine. `shell`: what its login shell does, instead of running the command with `agentd` on the PATH.
+   * `within`: the network namespace in which it listens, and its address there.
+   */
   readonly machine = Effect.fnUntraced(
     { self: this },
-    function* (this: SshHosts, shell?: string, { isKnown = true }: { readonly isKnown?: boolean } = {}) {
+    function* (this: SshHosts, shell?: string, { isKnown = true, within }: MachineOptions = {}) {
       const port = yield* Effect.promise(freePort)
       const folder = join(this.folder, String(port))
       for (const name of ["", "bin", "home"]) mkdirSync(join(folder, name))
@@ -98,7 +106,7 @@ export class SshHosts {
       const key = this.makeKey(`${port}/host`)
       const config = [
         `Port ${port}`,
-        "ListenAddress 127.0.0.1",
+        `ListenAddress ${within?.address ?? "127.0.0.1"}`,
         `HostKey ${key}`,
         `AuthorizedKeysFile ${join(this.folder, "key.pub")}`,
         `PidFile none`,
@@ -110,18 +118,21 @@ export class SshHosts {
       ]
       writeFileSync(join(folder, "sshd_config"), config.join("\n"))
       if (userInfo().uid === 0) mkdirSync("/run/sshd", { recursive: true })
-      this.servers.push(spawn(SSHD, ["-D", "-f", join(folder, "sshd_config")], { stdio: "ignore" }))
-      while (!(yield* Effect.promise(() => listens(port)))) yield* Effect.sleep(50)
+      const server = [SSHD, "-D", "-f", join(folder, "sshd_config")]
+      const [program = "", ...args] = within === undefined ? server : ["ip", "netns", "exec", within.space, ...server]
+      this.servers.push(spawn(program, args, { stdio: "ignore" }))
+      const address = within?.address ?? "127.0.0.1"
+      while (!(yield* Effect.promise(() => listens(port, address)))) yield* Effect.sleep(50)
       this.ports.push(port)
-      if (isKnown) this.know(port)
-      return { port, folder, url: `ssh://127.0.0.1:${port}`, pid: this.servers.at(-1)!.pid! }
+      if (isKnown) this.know(port, port, address)
+      return { port, folder, url: `ssh://${address}:${port}`, pid: this.servers.at(-1)!.pid! }
     }
   )
 
   /** Accepts the key of a machine: its own, or that of another one in its place. */
-  know(port: number, of = port): void {
+  know(port: number, of = port, address = "127.0.0.1"): void {
     const [type, key] = readFileSync(join(this.folder, String(of), "host.pub"), "utf8").split(" ")
-    appendFileSync(this.known, `[127.0.0.1]:${port} ${type} ${key}\n`)
+    appendFileSync(this.known, `[${address}]:${port} ${type} ${key}\n`)
   }
 
   /** Saves hosts for this person, without a try to reach them. */
