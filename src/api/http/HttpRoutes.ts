@@ -25,7 +25,7 @@ export interface HttpRoutes {
   readonly verbs: Verbs
   readonly page: PageFiles.PageFiles
   readonly versions: OpenApi.Versions
-  /** The rows of the saved hosts: all at first, then their changes. */
+  /** The rows of the saved hosts, for pages: all at first, then their changes. */
   readonly others?: Stream.Stream<NonNullable<BoardNews["others"]>>
 }
 
@@ -161,7 +161,9 @@ const withOthers = (own: Stream.Stream<unknown, Problem>, others: Stream.Stream<
 
 const board = ({ access, others, verbs }: HttpRoutes, { grant }: Call): Response => {
   const own = verbs.get("BoardNews")!.stream({ follow: true }, askerOf(grant))
-  const all = withOthers(own, others ?? Stream.empty)
+  // only for a page, which a person has opened: a run can open the unix socket, and must not learn of other hosts
+  const isPage = grant !== undefined && grant.hash === ""
+  const all = withOthers(own, isPage ? (others ?? Stream.empty) : Stream.empty)
   return events(whileGranted(access, grant)(all).pipe(Stream.map((data) => ({ id: data.head.rune, data }))))
 }
 

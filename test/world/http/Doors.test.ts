@@ -1,10 +1,10 @@
 /** Tests of the doors for pages and programs: who may come in, verbs, streams that go on, the page's guards. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Scope } from "effect"
+import { Effect, Exit, Scope, Stream } from "effect"
 import * as PageFiles from "../../../src/api/http/PageFiles.ts"
 import { handleOf } from "../../../src/access/Access.ts"
 import { agentInfo, callInfo, draft, makeWorld } from "../rpc/World.ts"
-import { PAGE, serve } from "./Served.ts"
+import { PAGE, place, serve, serveIn } from "./Served.ts"
 import * as PageDouble from "./PageDouble.ts"
 
 const json = (response: Response) => Effect.promise(() => response.json() as Promise<Record<string, unknown>>)
@@ -189,6 +189,23 @@ describe("streams", () => {
       const scope = yield* Scope.make()
       assert.lengthOf(yield* eventsOf(yield* ask("/board", { token }), 1), 1)
       yield* Scope.close(scope, Exit.void)
+    })
+  )
+})
+
+describe("the rows of other hosts", () => {
+  it.live("are for a page; a program with a token makes nobody connect to them", () =>
+    Effect.gen(function* () {
+      let looked = 0
+      const others = Stream.fromEffect(Effect.sync(() => (looked++, { rows: [], gone: ["cellar:shop/builder"] })))
+      const { access, ask } = yield* serveIn(yield* place(makeWorld({ agents: [agentInfo()] })), { others })
+      const { token } = yield* access.grant({ right: "act", label: "p" }, me)
+      yield* eventsOf(yield* ask("/board", { token }), 1)
+      assert.strictEqual(looked, 0)
+      const page = yield* PageDouble.open(ask)
+      yield* page.claim(yield* access.invite({ right: "view", label: "page" }, me))
+      yield* page.ask("/board")
+      while (looked === 0) yield* Effect.sleep(5)
     })
   )
 })

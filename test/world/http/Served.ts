@@ -7,6 +7,7 @@ import { Access } from "../../../src/access/Access.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import * as ListenerStatus from "../../../src/api/http/ListenerStatus.ts"
 import * as Server from "../../../src/api/http/Server.ts"
+import type { HttpRoutes } from "../../../src/api/http/HttpRoutes.ts"
 import { claim } from "../../../src/api/rpc/Endpoint.ts"
 import * as Verbs from "../../../src/api/rpc/Verbs.ts"
 import { ourselves } from "../../../src/api/rpc/Version.ts"
@@ -43,11 +44,12 @@ interface Asked {
   readonly names?: ReadonlyArray<string>
   readonly port?: number | null
   readonly taken?: (by: Server.Taken) => Effect.Effect<void>
+  readonly others?: HttpRoutes["others"]
 }
 
 export const serveIn = Effect.fnUntraced(function* (
   { around, state }: Effect.Success<ReturnType<typeof place>>,
-  { names = [], port = 0, taken = () => Effect.void }: Asked = {}
+  { names = [], others, port = 0, taken = () => Effect.void }: Asked = {}
 ) {
   return yield* Effect.gen(function* () {
     const access = yield* Access
@@ -65,6 +67,7 @@ export const serveIn = Effect.fnUntraced(function* (
           access,
           verbs: yield* Verbs.make,
           versions: ourselves,
+          ...(others === undefined ? {} : { others }),
           page: { fs: yield* FileSystem.FileSystem, folders: [join(state, "none"), join(state, "web")] }
         },
         about: { status: Effect.succeed({}), metrics: Effect.succeed(""), hook: () => {} },
