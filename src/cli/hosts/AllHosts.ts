@@ -14,7 +14,7 @@ import { onlyOne } from "../parse/Verb.ts"
 import type { Refused } from "./HostLine.ts"
 import { late, LIMIT } from "./HostNews.ts"
 import { lastSeen, noted } from "./LastSeen.ts"
-import { canMerge, type Heard, merged } from "./HostReplies.ts"
+import { canMerge, type Heard, merged, untold } from "./HostReplies.ts"
 
 /** The result of calls to a host, or the reason why there is none within the time limit. */
 export const within = <A, E extends { readonly message: string; readonly remedy?: string }, R>(
@@ -52,6 +52,6 @@ export const answersOf = Effect.fnUntraced(function* <V>(
   if (!canMerge(tags)) return yield* onlyOne
   const all = [{ host: null, address: socket }, ...[...hosts].map(([host, { url }]) => ({ host, address: url }))]
   const heard = yield* Effect.forEach(all, (one) => heardFrom(calls, { ...one, state }), { concurrency: "unbounded" })
-  const { left, replies } = merged(tags, heard)
-  return { value: value(replies), left }
+  const shown = value(merged(tags, heard))
+  return { value: shown, left: untold(shown, heard) }
 })

@@ -39,8 +39,11 @@ export const rowOf = (row: BoardRow, host: string): BoardRow => ({
   commands: commandsOf(row.commands, host)
 })
 
+/** Id of the row of a host that did not answer. */
+const silentId = (host: string | null): string => (host === null ? "host" : named(host, "host"))
+
 export const silentRow = ({ host, seen, silent: { message, remedy } }: Silent): BoardRow => ({
-  id: host === null ? "host" : named(host, "host"),
+  id: silentId(host),
   kind: "matter",
   conversation: "",
   project: "",
@@ -107,7 +110,7 @@ const waitings = (
   rows: [
     ...all.flatMap(({ host, reply }) => (host === null ? reply.rows : reply.rows.map((row) => waitingRow(row, host)))),
     ...mute.map(({ host, seen, silent }): WaitingRow => ({
-      id: host === null ? "host" : named(host, "host"),
+      id: silentId(host),
       kind: "program",
       who: host ?? THIS,
       text: `does not answer: ${silent.message}`,
@@ -149,18 +152,22 @@ const MERGES: { readonly [tag: string]: Merge } = { Board: boards, Waiting: wait
 
 export const canMerge = (tags: ReadonlyArray<string>): boolean => tags.every((tag) => MERGES[tag] !== undefined)
 
-/** Merges the replies to each call. `left`: hosts that did not answer and have no row in the merged replies. */
-export const merged = (
-  tags: ReadonlyArray<string>,
-  heard: ReadonlyArray<Heard>
-): { readonly replies: ReadonlyArray<unknown>; readonly left: ReadonlyArray<Silent> } => {
-  const mute = heard.filter(isSilent)
+/** Merges the replies to each call. */
+export const merged = (tags: ReadonlyArray<string>, heard: ReadonlyArray<Heard>): ReadonlyArray<unknown> => {
   const answered = heard.flatMap((one) => (isSilent(one) ? [] : [one]))
-  const replies = tags.map((tag, at) =>
+  return tags.map((tag, at) =>
     MERGES[tag]!(
       answered.map(({ host, replies }) => ({ host, reply: replies[at] as never })),
-      mute
+      heard.filter(isSilent)
     )
   )
-  return { replies, left: tags.some((tag) => tag === "Board" || tag === "Waiting") ? [] : mute }
+}
+
+type Rows = { readonly rows?: ReadonlyArray<{ readonly id?: string }> }
+
+/** The hosts that did not answer and have no row in the value of a verb, or in the value's board. */
+export const untold = (value: unknown, heard: ReadonlyArray<Heard>): ReadonlyArray<Silent> => {
+  const { board, rows = board?.rows ?? [] } = (value ?? {}) as Rows & { readonly board?: Rows }
+  const told = new Set(rows.map(({ id }) => id))
+  return heard.filter(isSilent).filter(({ host }) => !told.has(silentId(host)))
 }

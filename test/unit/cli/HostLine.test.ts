@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { fileOf, parse, parseFile } from "../../../src/config/Host.ts"
 import { addressOf, mayBeFar, split, wayOf } from "../../../src/cli/hosts/HostLine.ts"
-import { canMerge, merged } from "../../../src/cli/hosts/HostReplies.ts"
+import { canMerge, type Heard, merged, untold } from "../../../src/cli/hosts/HostReplies.ts"
 import { introduction } from "../../../src/api/rpc/Version.ts"
 import { commandOf, troubleOf } from "../../../src/runs/HostConnection.ts"
 
@@ -138,14 +138,12 @@ describe("the replies of several hosts", () => {
   }
 
   it("are one list in which each name and command contains its host, and a silent host has a row", () => {
-    const { left, replies } = merged(
-      ["Board"],
-      [
-        { host: null, replies: [board] },
-        { host: "cellar", replies: [board] },
-        { host: "attic", silent: { message: "off.", remedy: "Turn it on." }, seen: 7 }
-      ]
-    )
+    const heard: ReadonlyArray<Heard> = [
+      { host: null, replies: [board] },
+      { host: "cellar", replies: [board] },
+      { host: "attic", silent: { message: "off.", remedy: "Turn it on." }, seen: 7 }
+    ]
+    const replies = merged(["Board"], heard)
     const [one] = replies as ReadonlyArray<{
       readonly head: object
       readonly rows: ReadonlyArray<
@@ -157,7 +155,8 @@ describe("the replies of several hosts", () => {
         }
       >
     }>
-    assert.deepStrictEqual(left, [])
+    assert.deepStrictEqual(untold(one, heard), [])
+    assert.strictEqual(untold({ rows: [] }, heard)[0], heard[2])
     assert.deepInclude(one!.head, { today: { tokens: 4, usd: 2 } })
     assert.deepStrictEqual(
       one!.rows.map(({ called, name, says }) => [called, name, says]),
@@ -174,16 +173,14 @@ describe("the replies of several hosts", () => {
 
   it("are merged by time, and only where that is known", () => {
     const rune = (at: number, stream: string) => ({ at, stream })
-    const { left, replies } = merged(
-      ["Log"],
-      [
-        { host: null, replies: [[rune(1, "a"), rune(5, "a")]] },
-        { host: "cellar", replies: [[rune(3, "b")]] },
-        { host: "attic", silent: { message: "off.", remedy: "" }, seen: 0 }
-      ]
-    )
+    const heard: ReadonlyArray<Heard> = [
+      { host: null, replies: [[rune(1, "a"), rune(5, "a")]] },
+      { host: "cellar", replies: [[rune(3, "b")]] },
+      { host: "attic", silent: { message: "off.", remedy: "" }, seen: 0 }
+    ]
+    const replies = merged(["Log"], heard)
     assert.deepStrictEqual(replies, [[rune(1, "a"), rune(3, "cellar:b"), rune(5, "a")]])
-    assert.lengthOf(left, 1)
+    assert.strictEqual(untold(replies[0], heard)[0], heard[2])
     assert.isFalse(canMerge(["Board", "Send"]))
   })
 })

@@ -266,6 +266,14 @@ describe.skipIf(SshHosts.missing !== undefined)("hosts", () => {
         silent.map(({ name }) => name),
         ["this machine", "gone", "attic"]
       )
+      for (const verb of [["ps"], ["waiting"], ["approve"], ["cost"]]) {
+        const { stderr, stdout } = yield* hosts.cli(...verb, "--all-hosts")
+        assert.strictEqual(
+          (stdout + stderr).match(/does not answer/g)?.length,
+          3,
+          `${verb.join(" ")}: ${stdout}${stderr}`
+        )
+      }
       yield* hosts.cli("send", "cellar:shop/builder", "hi")
       yield* box.untilAgent("builder", "has answered", ({ word }) => word === "idle")
       const log = yield* hosts.cli("log", "--all-hosts")
