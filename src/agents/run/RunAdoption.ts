@@ -8,6 +8,7 @@ import { Effect } from "effect"
 import type { Run, RunEvent } from "../../runs/Backend.ts"
 import { isActive, type TurnState } from "../machines/AgentStates.ts"
 import type { LiveRun } from "./LiveRun.ts"
+import type { RunActors } from "./RunActors.ts"
 import type { RunRequest } from "./RunSupervisor.ts"
 import { get, lateName, type ToolsState, waits } from "../machines/ToolsState.ts"
 import type { UsageMeter } from "./UsageMeter.ts"
@@ -66,12 +67,13 @@ export const recall = (
  * Sends the decisions of an earlier daemon to the run again. The run ignores an answer that it already has, and
  * receives an answer that the earlier daemon could not send. Calls that wait for the user get no answer.
  */
-export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<void> =>
+const answers = (live: LiveRun, tools: ToolsState): Effect.Effect<void> =>
   Effect.forEach(
     live.calls,
     ([callId, { id, isStored, run }]) => {
-      // the decision on a new call, and on one that has just asked under a new name, is still to come
-      if (!isStored || live.origin(lateName(callId)) !== undefined) return Effect.void
+      // the decision on a call that has just asked under a new name is still to come
+      if (live.origin(lateName(callId)) !== undefined || (!isStored && callId.endsWith(lateName(""))))
+        return Effect.void
       const call = get(tools.open, callId)
       if (call === undefined) return run.answer(id, { behavior: "deny", message: "it was decided before" })
       // a call that did not ask for approval was recorded as running, but nobody approved it
@@ -80,4 +82,11 @@ export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<voi
       return run.answer(id, answers === null ? { behavior: "allow" } : { behavior: "allow", answers })
     },
     { discard: true }
+  )
+
+/** Does so as soon as the tools know the calls that no earlier daemon had stored. */
+export const answerAgain = (live: LiveRun, run: Run, tools: RunActors["tools"]): Effect.Effect<void> =>
+  tools.ask({ _tag: "Heard" }).pipe(
+    Effect.andThen(Effect.suspend(() => (live.run === run ? answers(live, tools.state) : Effect.void))),
+    Effect.catch((error) => Effect.logWarning("the answers of a run wait", error))
   )

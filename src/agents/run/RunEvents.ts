@@ -401,7 +401,7 @@ export class RunEvents implements RunSink {
       // the turn of the run has ended according to the log, so the run cannot be used
       if (isLeft) live.ending(run.runId)
       this.adopted.openUnsafe()
-      const next = isLeft ? run.end : Effect.andThen(answerAgain(live, tools.state), turn.tell({ _tag: "Look" }))
+      const next = isLeft ? run.end : Effect.andThen(answerAgain(live, run, tools), turn.tell({ _tag: "Look" }))
       return live.run === run ? next : Effect.void
     })
   }
